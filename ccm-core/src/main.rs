@@ -1,0 +1,2 @@
+//! ccm-core.
+fn main() {}
