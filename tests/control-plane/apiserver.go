@@ -112,6 +112,8 @@ func apiServerFlags(cfg *config, creds *credentials) []string {
 		"--service-cluster-ip-range=" + cfg.serviceCIDRs,
 		"--disable-admission-plugins=" + disabledAdmission,
 		"--allow-privileged=true",
+		// Ends open watches at shutdown instead of waiting for their clients.
+		"--shutdown-watch-termination-grace-period=1s",
 	}
 	if cfg.maxInflight > 0 {
 		own = append(own, fmt.Sprintf("--max-requests-inflight=%d", cfg.maxInflight))
