@@ -46,7 +46,8 @@ impl Binaries {
 pub async fn another_provider(version: &str) -> Result<PathBuf> {
     let target = Target::of_this_process()?;
     let other = Target { dir: target.dir.join("another-build"), profile: target.profile.clone() };
-    let mut command = other.build(&["provider-simulated"]);
+    // The same packages as usual, so that cargo chooses the same features for what they depend on.
+    let mut command = other.build(&["ccm-core", "provider-simulated"]);
     command.arg("--config").arg(format!("profile.{}.package.provider-simulated.codegen-units=32", other.profile_name()));
     command.env("CARGO_BUILD_BUILD_DIR", &target.dir).env("PROVIDER_SIMULATED_VERSION", version);
     cargo(command).await?;
