@@ -98,7 +98,9 @@ impl Leadership {
         let state = self.state.lock();
         let live = state.live.as_ref().filter(|live| Instant::now() < live.expires && !live.lost.is_cancelled());
         let Some(live) = live else {
-            return Err(ProviderError::not_leading("no Lead stream is open: the caller must open one before it changes anything"));
+            return Err(ProviderError::not_leading(
+                "no Lead stream is open: the caller must open one before it changes anything",
+            ));
         };
         if live.epoch != epoch {
             let message = format!("the call has epoch {epoch}, the Lead stream that is open has {}", live.epoch);

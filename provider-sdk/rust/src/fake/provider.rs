@@ -16,8 +16,10 @@ use crate::provider::{
 /// A provider named `fake` with providerIDs `fake://NAME`. Clones share everything.
 #[derive(Clone)]
 pub struct FakeProvider {
-    description: Arc<Mutex<Description>>,
-    leaders: Arc<Mutex<Vec<LeaderContext>>>,
+    /// What the next handshake is told; see [`describe_as`](Self::describe_as).
+    pub description: Arc<Mutex<Description>>,
+    /// Every leadership so far; see [`leaders`](Self::leaders).
+    pub leaderships: Arc<Mutex<Vec<LeaderContext>>>,
     /// Machines; `None` means that the part is not served. Change the parts before the provider is served.
     pub instances: Option<FakeInstances>,
     /// Failure zones.
@@ -51,7 +53,7 @@ impl FakeProvider {
         };
         Self {
             description: Arc::new(Mutex::new(description)),
-            leaders: Arc::default(),
+            leaderships: Arc::default(),
             instances: None,
             zones: None,
             load_balancers: None,
@@ -78,7 +80,7 @@ impl FakeProvider {
 
     /// Every leadership so far.
     pub fn leaders(&self) -> Vec<LeaderContext> {
-        self.leaders.lock().clone()
+        self.leaderships.lock().clone()
     }
 }
 
@@ -108,7 +110,7 @@ impl Provider for FakeProvider {
         self.volumes.clone().map(|part| Arc::new(part) as _)
     }
     fn lead(&self, leader: LeaderContext) {
-        self.leaders.lock().push(leader);
+        self.leaderships.lock().push(leader);
     }
 }
 
@@ -204,10 +206,20 @@ impl LoadBalancers for FakeLoadBalancers {
     async fn get(&self, _: &CallContext, service: &v1::Service) -> Result<Option<Progress<v1::LoadBalancerStatus>>> {
         self.get.call(service.clone()).await
     }
-    async fn ensure(&self, _: &CallContext, service: &v1::Service, nodes: &[v1::Node]) -> Result<Progress<v1::LoadBalancerReady>> {
+    async fn ensure(
+        &self,
+        _: &CallContext,
+        service: &v1::Service,
+        nodes: &[v1::Node],
+    ) -> Result<Progress<v1::LoadBalancerReady>> {
         self.ensure.call((service.clone(), nodes.to_vec())).await
     }
-    async fn update(&self, _: &CallContext, service: &v1::Service, nodes: &[v1::Node]) -> Result<Progress<v1::LoadBalancerUpdated>> {
+    async fn update(
+        &self,
+        _: &CallContext,
+        service: &v1::Service,
+        nodes: &[v1::Node],
+    ) -> Result<Progress<v1::LoadBalancerUpdated>> {
         self.update.call((service.clone(), nodes.to_vec())).await
     }
     async fn ensure_deleted(&self, _: &CallContext, service: &v1::Service) -> Result<Progress<()>> {

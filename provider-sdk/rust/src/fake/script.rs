@@ -27,7 +27,8 @@ impl<Q: Clone + Send + 'static, A: Send + 'static> Script<Q, A> {
     /// Answers every call by `always`.
     pub fn new(always: impl Fn(Q) -> A + Send + Sync + 'static) -> Self {
         let always: Always<Q, A> = Arc::new(move |request| std::future::ready(always(request)).boxed());
-        let inner = Inner { queue: Mutex::default(), always: Mutex::new(always), calls: Mutex::default(), count: watch::Sender::new(0) };
+        let inner =
+            Inner { queue: Mutex::default(), always: Mutex::new(always), calls: Mutex::default(), count: watch::Sender::new(0) };
         Self { inner: Arc::new(inner) }
     }
 

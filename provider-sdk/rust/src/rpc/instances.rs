@@ -85,7 +85,11 @@ impl Service {
         }
     }
 
-    async fn current_node_name(&self, ctx: CallContext, request: v1::GetCurrentNodeNameRequest) -> Result<v1::GetCurrentNodeNameResponse> {
+    async fn current_node_name(
+        &self,
+        ctx: CallContext,
+        request: v1::GetCurrentNodeNameRequest,
+    ) -> Result<v1::GetCurrentNodeNameResponse> {
         let node_name = self.part("GetCurrentNodeName")?.current_node_name(&ctx, &request.hostname).await?;
         Ok(v1::GetCurrentNodeNameResponse { node_name })
     }

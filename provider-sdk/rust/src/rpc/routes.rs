@@ -156,7 +156,10 @@ impl v1::routes_server::Routes for Service {
         self.shared.answer("ListRoutes", Kind::Read, request, |ctx, request| self.list(ctx, request)).await
     }
 
-    async fn create_routes(&self, request: Request<v1::CreateRoutesRequest>) -> Result<Response<v1::CreateRoutesResponse>, Status> {
+    async fn create_routes(
+        &self,
+        request: Request<v1::CreateRoutesRequest>,
+    ) -> Result<Response<v1::CreateRoutesResponse>, Status> {
         let work = |ctx, request: v1::CreateRoutesRequest| async move {
             let items = request.items.into_iter();
             let items = items.map(|item| Item { key: item.key, name_hint: item.name_hint, route: item.route }).collect();
@@ -166,7 +169,10 @@ impl v1::routes_server::Routes for Service {
         self.shared.answer("CreateRoutes", Kind::Mutation, request, work).await
     }
 
-    async fn delete_routes(&self, request: Request<v1::DeleteRoutesRequest>) -> Result<Response<v1::DeleteRoutesResponse>, Status> {
+    async fn delete_routes(
+        &self,
+        request: Request<v1::DeleteRoutesRequest>,
+    ) -> Result<Response<v1::DeleteRoutesResponse>, Status> {
         let work = |ctx, request: v1::DeleteRoutesRequest| async move {
             let items = request.items.into_iter();
             let items = items.map(|item| Item { key: item.key, name_hint: String::new(), route: item.route }).collect();

@@ -55,7 +55,10 @@ impl v1::load_balancers_server::LoadBalancers for Service {
 
     type ListLoadBalancersStream = answers::List;
 
-    async fn list_load_balancers(&self, request: Request<v1::ListLoadBalancersRequest>) -> Result<Response<answers::List>, Status> {
+    async fn list_load_balancers(
+        &self,
+        request: Request<v1::ListLoadBalancersRequest>,
+    ) -> Result<Response<answers::List>, Status> {
         self.shared.answer("ListLoadBalancers", Kind::Read, request, |ctx, request| self.list(ctx, request)).await
     }
 }
