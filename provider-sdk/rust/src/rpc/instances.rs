@@ -56,8 +56,13 @@ impl Service {
 
     async fn watch(&self, ctx: CallContext) -> Result<Changes> {
         let changes = self.part("WatchInstances")?.watch_instances(&ctx).await?;
-        let ended = self.shared.ended.clone();
-        let changes = changes.map(|change| change.map_err(Status::from)).take_until(ended.cancelled_owned());
+        let cancels = ctx.cancelled().clone().drop_guard();
+        let changes = changes.map(move |change| {
+            // Lives as long as the stream: a caller that goes away cancels the watch.
+            let _ = &cancels;
+            change.map_err(Status::from)
+        });
+        let changes = changes.take_until(self.shared.ended.clone().cancelled_owned());
         Ok(changes.boxed())
     }
 

@@ -7,6 +7,7 @@ mod handshake;
 mod leadership;
 mod mutations;
 mod raw;
+mod readme;
 mod routes;
 mod shutdown;
 mod socket;
