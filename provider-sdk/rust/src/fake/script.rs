@@ -74,13 +74,11 @@ impl<Q: Clone + Send + 'static, A: Send + 'static> Script<Q, A> {
         self.inner.calls.lock().push(request.clone());
         self.inner.count.send_modify(|count| *count += 1);
         let next = self.inner.queue.lock().pop_front();
-        match next {
-            Some(once) => once(request).await,
-            None => {
-                let always = Arc::clone(&self.inner.always.lock());
-                always(request).await
-            }
-        }
+        let answer = match next {
+            Some(once) => once(request),
+            None => (self.inner.always.lock())(request),
+        };
+        answer.await
     }
 }
 

@@ -103,13 +103,13 @@ async fn a_request_whose_leader_is_lost_while_it_waits_never_starts() {
     let case = Case::new();
     let waiting = mutation("waiting");
     let lost = waiting.lost.clone();
-    let lose = async {
+    let depose = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
         lost.cancel();
     };
     let work = async { panic!("it must not start") };
 
-    let (_, waited, ()) = tokio::join!(case.run("running", Duration::from_secs(2)), case.mutations.run(waiting, work), lose);
+    let (_, waited, ()) = tokio::join!(case.run("running", Duration::from_secs(2)), case.mutations.run(waiting, work), depose);
 
     assert_eq!(waited.unwrap_err().reason, v1::ErrorReason::NotLeading);
 }
@@ -140,12 +140,12 @@ async fn a_lost_leader_ends_the_work_before_the_next_one_starts() {
     let case = Case::new();
     let running = mutation("running");
     let lost = running.lost.clone();
-    let lose = async {
+    let depose = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
         lost.cancel();
     };
 
-    let (ended, next, ()) = tokio::join!(case.mutations.run(running, pending()), case.run("next", Duration::ZERO), lose);
+    let (ended, next, ()) = tokio::join!(case.mutations.run(running, pending()), case.run("next", Duration::ZERO), depose);
 
     assert_eq!(ended.unwrap_err().reason, v1::ErrorReason::NotLeading);
     assert_eq!(next.unwrap(), Progress::Done(1));

@@ -70,7 +70,7 @@ impl Service {
         const METHOD: &str = "AddSSHKeyToAllInstances";
         let instances = self.part(METHOD)?;
         nonempty("user", &request.user)?;
-        let licence = self.shared.leadership.admit(request.leadership.as_ref(), ctx.cluster())?;
+        let licence = self.shared.leadership.admit(request.leadership.as_ref(), None)?;
         let mutation = Mutation {
             key: format!("ssh-key/{}", request.user),
             method: METHOD,
@@ -78,7 +78,7 @@ impl Service {
             lost: licence.lost.clone(),
             request: request.clone(),
         };
-        let ctx = ctx.led(licence.epoch, licence.lost);
+        let ctx = ctx.for_cluster(licence.cluster).led(licence.epoch, licence.lost);
         let work = async move {
             instances.add_ssh_key_to_all_instances(&ctx, &request.user, &request.key_data).await.map(Progress::Done)
         };

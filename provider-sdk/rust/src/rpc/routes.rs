@@ -86,7 +86,7 @@ impl Service {
         let routes = self.part(verb.method())?;
         validate(&items, self.shared.provider.describe().limits.max_batch_size.unwrap_or(DEFAULT_BATCH))?;
         let cluster = required_cluster(cluster)?;
-        let licence = self.shared.leadership.admit(leadership.as_ref(), &cluster)?;
+        let licence = self.shared.leadership.admit(leadership.as_ref(), Some(&cluster))?;
         let ctx = ctx.for_cluster(cluster);
         Ok(join_all(items.into_iter().map(|item| self.change_one(verb, &routes, &ctx, &licence, item))).await)
     }

@@ -1,4 +1,4 @@
-//! BatchGetInstances: what is refused, what is filled in, and that one bad item spoils no batch.
+//! `BatchGetInstances`: what is refused, what is filled in, and that one bad item spoils no batch.
 use std::future::pending;
 use std::time::{Duration, SystemTime};
 

@@ -1,4 +1,4 @@
-//! GetProviderInfo: versions, capabilities, and the cluster that is remembered.
+//! `GetProviderInfo`: versions, capabilities, and the cluster that is remembered.
 use std::sync::Arc;
 
 use ccm_provider_sdk::fake::{FakeLoadBalancers, FakeProvider};

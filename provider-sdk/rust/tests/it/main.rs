@@ -5,6 +5,7 @@ mod calls;
 mod fixture;
 mod handshake;
 mod leadership;
+mod machines;
 mod mutations;
 mod raw;
 mod readme;

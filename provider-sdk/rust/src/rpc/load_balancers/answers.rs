@@ -1,4 +1,4 @@
-//! The provider's outcomes as messages of the service LoadBalancers. Nothing is decided here.
+//! The provider's outcomes as messages of the service `LoadBalancers`. Nothing is decided here.
 use ccm_proto::v1;
 use futures::stream::{self, BoxStream, StreamExt as _};
 use tonic::Status;

@@ -1,4 +1,4 @@
-//! The generated interface of LoadBalancers, method by method.
+//! The generated interface of `LoadBalancers`, method by method.
 use ccm_proto::v1;
 use tonic::{Request, Response, Status};
 
