@@ -8,7 +8,7 @@ use ccm_provider_sdk::v1::{self, ErrorReason, InstanceQuery};
 use ccm_provider_sdk::{Lookup, LookupResult, ProviderError};
 use tonic::Code;
 
-use crate::fixture::{Fixture, batch, reason, within};
+use crate::fixture::{Fixture, SHORT, batch, reason, within};
 
 fn with(instances: FakeInstances) -> FakeProvider {
     FakeProvider { instances: Some(instances), ..FakeProvider::bare() }
@@ -16,7 +16,7 @@ fn with(instances: FakeInstances) -> FakeProvider {
 
 async fn results(provider: &FakeProvider, request: v1::BatchGetInstancesRequest) -> Vec<v1::InstanceResult> {
     let fixture = Fixture::of(provider).await;
-    fixture.instances().batch_get_instances(within(Duration::from_secs(1), request)).await.unwrap().into_inner().results
+    fixture.instances().batch_get_instances(within(SHORT, request)).await.unwrap().into_inner().results
 }
 
 #[tokio::test]

@@ -1,6 +1,5 @@
 //! What holds for every call: request ids, deadlines, panics, size limits.
 use std::future::pending;
-use std::time::Duration;
 
 use ccm_provider_sdk::fake::{FakeInstances, FakeProvider, FakeZones};
 use ccm_provider_sdk::{Lookup, v1};
@@ -8,7 +7,7 @@ use tokio::time::{Instant, timeout};
 use tonic::{Code, Request};
 use v1::zones_client::ZonesClient;
 
-use crate::fixture::{Fixture, PATIENCE, batch, within};
+use crate::fixture::{Fixture, PATIENCE, SHORT, batch, within};
 
 #[tokio::test]
 async fn the_callers_request_id_comes_back_and_an_absent_one_is_made() {
@@ -31,11 +30,11 @@ async fn a_read_that_hangs_ends_within_the_callers_deadline() {
     let target = Some(v1::get_zone_request::Target::NodeName("a".into()));
     let started = Instant::now();
 
-    let request = within(Duration::from_millis(500), v1::GetZoneRequest { target });
+    let request = within(SHORT, v1::GetZoneRequest { target });
     let status = ZonesClient::new(fixture.channel()).get_zone(request).await.unwrap_err();
 
     assert_eq!(status.code(), Code::DeadlineExceeded, "{status}");
-    assert!(started.elapsed() < Duration::from_secs(5));
+    assert!(started.elapsed() < PATIENCE / 2);
 }
 
 #[tokio::test]

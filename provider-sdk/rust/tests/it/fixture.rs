@@ -17,6 +17,9 @@ use tonic_types::StatusExt as _;
 /// Longer than anything here should take; only a failing test waits for it.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
+/// A deadline that shall pass, with room for a slow machine between 90 % of it and its end.
+pub const SHORT: Duration = Duration::from_secs(2);
+
 pub struct Fixture {
     pub dir: TempDir,
     pub serving: Serving,

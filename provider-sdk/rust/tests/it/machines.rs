@@ -1,6 +1,5 @@
 //! The optional methods of the service Instances: keys for all machines, and the watch.
 use std::future::pending;
-use std::time::Duration;
 
 use ccm_provider_sdk::fake::{FakeInstances, FakeProvider, Script};
 use ccm_provider_sdk::v1;
@@ -8,7 +7,7 @@ use tokio::sync::broadcast;
 use tokio::time::timeout;
 use tonic::Code;
 
-use crate::fixture::{Fixture, PATIENCE, reason, within};
+use crate::fixture::{Fixture, PATIENCE, SHORT, reason, within};
 
 fn key(epoch: u64) -> v1::AddSshKeyToAllInstancesRequest {
     let leadership = Some(v1::Leadership { epoch });
@@ -26,7 +25,7 @@ async fn a_key_is_added_only_for_the_leader_and_once_at_a_time() {
     assert_eq!(reason(&client.add_ssh_key_to_all_instances(key(1)).await.unwrap_err()), "NOT_LEADING");
     let lead = fixture.lead(1).await;
     for _ in 0..2 {
-        let status = client.add_ssh_key_to_all_instances(within(Duration::from_millis(400), key(1))).await.unwrap_err();
+        let status = client.add_ssh_key_to_all_instances(within(SHORT, key(1))).await.unwrap_err();
         assert_eq!(status.code(), Code::DeadlineExceeded);
     }
     assert_eq!(script.count(), 1);

@@ -11,12 +11,9 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tonic::{Code, Response, Status};
 
-use crate::fixture::{Fixture, Lead, PATIENCE, cluster, ensure, reason, within};
+use crate::fixture::{Fixture, Lead, PATIENCE, SHORT, cluster, ensure, reason, within};
 
 type Ensured = Result<Response<v1::EnsureLoadBalancerResponse>, Status>;
-
-/// Long enough that 90 % of it is far away from anything else.
-const SHORT: Duration = Duration::from_millis(600);
 
 async fn leading() -> (FakeLoadBalancers, Fixture, Lead) {
     let provider = FakeProvider::whole();

@@ -1,6 +1,5 @@
 //! Routes: each item of a batch is answered for itself and serialised by its destination.
 use std::sync::Arc;
-use std::time::Duration;
 
 use ccm_provider_sdk::fake::FakeProvider;
 use ccm_provider_sdk::v1::route_result::Outcome;
@@ -8,7 +7,7 @@ use ccm_provider_sdk::v1::routes_client::RoutesClient;
 use ccm_provider_sdk::{Progress, ProviderError, v1};
 use tokio::sync::Semaphore;
 
-use crate::fixture::{Fixture, cluster, within};
+use crate::fixture::{Fixture, SHORT, cluster, within};
 
 fn create(cidrs: &[&str]) -> v1::CreateRoutesRequest {
     let route = |cidr: &str| v1::Route { destination_cidr: cidr.into(), ..v1::Route::default() };
@@ -45,7 +44,7 @@ async fn one_route_that_fails_or_takes_long_leaves_the_others_alone() {
     let mut client = RoutesClient::new(fixture.channel());
     let request = create(&["10.0.0.0/24", "10.0.1.0/24", "10.0.2.0/24"]);
 
-    let results = client.create_routes(within(Duration::from_millis(600), request)).await.unwrap().into_inner().results;
+    let results = client.create_routes(within(SHORT, request)).await.unwrap().into_inner().results;
 
     assert_eq!(results[0].key, "key of 10.0.0.0/24");
     assert!(matches!(results[0].outcome, Some(Outcome::Done(_))));
