@@ -107,7 +107,7 @@ impl<'a> Story<'a> {
         self.stage.provider.kill().await?;
         let late = [format!("{PREFIX}{NODES}")];
         self.stage.kubelets.register([Registration::new(&late[0])]).await?;
-        self.stage.core.readiness_says("provider").await?;
+        self.stage.core.readiness_says("[-]provider").await?;
         self.screen.news("ccm-core", Tone::Bad, "is not ready without its provider, and goes on trying");
         let spec = self.stage.provider.spec().clone().program(self.stage.other_build.clone());
         self.stage.provider = spec.start().await?;
@@ -138,8 +138,8 @@ impl<'a> Story<'a> {
         self.stage.core.breaker_holds().await?;
         let message = self.event("NodeDeletionBreakerTripped").await?;
         self.screen.news("event", Tone::Bad, &message);
-        let readiness = self.stage.core.readiness_says("breaker").await?;
-        let line = readiness.text.lines().find(|line| line.to_lowercase().contains("breaker")).unwrap_or_default();
+        let readiness = self.stage.core.readiness_says("[!]node-deletion-breaker").await?;
+        let line = readiness.text.lines().find(|line| line.starts_with("[!]node-deletion-breaker")).unwrap_or_default();
         self.screen.news("/readyz", Tone::Bad, line);
         let breakers = self.stage.core.breakers().await?;
         self.screen.news("/metrics", Tone::Bad, &format!("ccm_core_node_deletion_breakers_tripped {breakers}"));

@@ -56,7 +56,7 @@ async fn thirty_restarts_of_the_core_during_a_lie_cost_no_node() -> Result<()> {
     herd.provider.set_fault("not-found-all").await?;
     herd.kubelets.report(&herd.names, false).await?;
     herd.core.breaker_holds().await?;
-    let lease = ["--leader-elect-lease-duration=1500ms", "--leader-elect-renew-deadline=1s", "--leader-elect-retry-period=200ms"];
+    let lease = ["--leader-elect-lease-duration=2s", "--leader-elect-renew-deadline=1s", "--leader-elect-retry-period=200ms"];
     let spec =
         lease.iter().fold(herd.world.core().quick().flag("--node-deletion-confirmation=500ms"), |spec, flag| spec.flag(flag));
     for restart in 0..30 {

@@ -16,7 +16,7 @@ async fn a_core_that_starts_before_its_provider_says_so_and_begins_when_it_comes
     let core = world.core().quick().start().await?;
     let names = names("node", 3);
     world.kubelets().join(&names).await?;
-    let readiness = core.readiness_says("provider").await?;
+    let readiness = core.readiness_says("[-]provider").await?;
     assert!(!readiness.ready, "{}", readiness.text);
     assert!(readiness.text.contains("provider.sock"), "it says where it looks: {}", readiness.text);
     let provider = world.provider().flag("--auto-instances").start().await?;
@@ -33,7 +33,7 @@ async fn a_stale_socket_file_is_in_nobodys_way() -> Result<()> {
     drop(UnixListener::bind(world.provider().endpoint())?);
     assert!(world.provider().endpoint().exists(), "a listener leaves its file behind");
     let core = world.core().quick().start().await?;
-    assert!(!core.readiness_says("provider").await?.ready);
+    assert!(!core.readiness_says("[-]provider").await?.ready);
     let provider = world.provider().flag("--auto-instances").start().await?;
     let names = names("node", 3);
     world.kubelets().join(&names).await?;
@@ -67,7 +67,7 @@ async fn a_socket_of_something_that_is_no_provider_is_named_in_readiness() -> Re
     let core = world.core().quick().start().await?;
     let names = names("node", 1);
     world.kubelets().join(&names).await?;
-    assert!(!core.readiness_says("provider").await?.ready);
+    assert!(!core.readiness_says("[-]provider").await?.ready);
     drop(silent);
     fs::remove_file(endpoint)?;
     let provider = world.provider().flag("--auto-instances").start().await?;

@@ -42,10 +42,11 @@ impl ControlPlane {
         &self.kubeconfig
     }
 
-    /// Stops it in good order.
+    /// Stops it in good order. What it exits with is its own affair: etcd passes the signal on to itself.
     pub async fn stop(mut self) -> Result<()> {
         for process in &mut self.processes {
-            process.stop(STOP).await?;
+            process.terminate()?;
+            process.ended(STOP).await?;
         }
         Ok(())
     }
