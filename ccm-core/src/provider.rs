@@ -23,6 +23,7 @@ pub mod metrics;
 #[cfg(test)]
 mod scripted;
 pub mod session;
+mod zones;
 
 /// How the provider stands. Controllers change nothing unless it is [`ProviderState::Ready`].
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,5 +1,6 @@
 //! From a gRPC status or an item's error to what is to be done: the one place that decides it, row by row as in the
 //! contract's error tables.
+use std::error::Error;
 use std::time::Duration;
 
 use ccm_proto::v1;
@@ -34,20 +35,22 @@ pub fn item(item: &v1::ItemError) -> ProviderError {
     let reason = v1::ErrorReason::try_from(item.reason).ok().filter(|it| *it != v1::ErrorReason::Unspecified);
     let reason = reason.map(|it| it.as_str_name().trim_start_matches("ERROR_REASON_").to_owned());
     match Code::from_i32(item.code) {
-        Code::Ok => error(Code::Internal, reason, after, &format!("the provider gave an error with the code OK: {}", item.message)),
+        Code::Ok => {
+            error(Code::Internal, reason, after, &format!("the provider gave an error with the code OK: {}", item.message))
+        }
         code => error(code, reason, after, &item.message),
     }
 }
 
 /// Whether this end made the status up because the connection broke; a provider's own statuses have no source.
 pub fn is_lost(status: &Status) -> bool {
-    std::error::Error::source(status).is_some()
+    status.source().is_some()
 }
 
 /// What a failed connection has to say, from the outermost cause to the innermost.
-pub fn chain(status: &Status) -> String {
+pub fn chain(error: &dyn Error) -> String {
     let mut causes = Vec::new();
-    let mut next = std::error::Error::source(status);
+    let mut next = error.source();
     while let Some(cause) = next {
         causes.push(cause.to_string());
         next = cause.source();
@@ -59,7 +62,8 @@ pub fn chain(status: &Status) -> String {
 /// The reason of the contract that a status carries, if it carries one that can be read.
 pub fn reason(status: &Status) -> Option<String> {
     let info = status.get_details_error_info().filter(|info| info.domain == DOMAIN)?;
-    let well_formed = info.reason.len() <= 63 && info.reason.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_');
+    let well_formed =
+        info.reason.len() <= 63 && info.reason.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_');
     (well_formed && !info.reason.is_empty()).then_some(info.reason)
 }
 
@@ -76,7 +80,9 @@ fn outcome(code: Code, reason: Option<&str>, after: Option<Duration>) -> Outcome
         // Mended by this core itself: the next term, the node set sent again, a smaller batch.
         (_, Some("NOT_LEADING" | "NODE_SET_UNKNOWN" | "BATCH_TOO_LARGE")) => Outcome::Retry { after },
         (_, Some("QUOTA_EXCEEDED" | "PROTOCOL_VERSION_UNSUPPORTED")) => Outcome::Terminal,
-        (Code::Unavailable | Code::Aborted | Code::ResourceExhausted | Code::Internal | Code::DataLoss, _) => Outcome::Retry { after },
+        (Code::Unavailable | Code::Aborted | Code::ResourceExhausted | Code::Internal | Code::DataLoss, _) => {
+            Outcome::Retry { after }
+        }
         // Not "it is not there", which is a typed result: a provider that could not find something that it needs.
         (Code::NotFound, _) => Outcome::Retry { after },
         (Code::DeadlineExceeded | Code::Cancelled | Code::Unknown | Code::Ok, _) => Outcome::Unknown,

@@ -20,6 +20,8 @@ mod syntax;
 #[cfg(test)]
 mod tests;
 
+pub use instance::set_zone;
+
 /// How far ahead of this clock a provider's may be.
 const MAX_AHEAD: Duration = Duration::from_mins(5);
 /// The longest providerID, in bytes.
@@ -84,9 +86,10 @@ pub fn answers(
 fn one(query: &NodeQuery, mut results: Vec<(usize, v1::InstanceResult)>, context: &Context) -> Result<Answer, ProviderError> {
     match (results.pop(), results.len()) {
         (Some((index, result)), 0) => answer(index, result, context),
-        (Some((index, _)), more) => {
-            Err(invalid(&format!("results[{index}].node_name"), &format!("\"{}\" was answered {} times", query.node_name, more + 1)))
-        }
+        (Some((index, _)), more) => Err(invalid(
+            &format!("results[{index}].node_name"),
+            &format!("\"{}\" was answered {} times", query.node_name, more + 1),
+        )),
         (None, _) => Err(invalid("results", &format!("there is none for \"{}\"", query.node_name))),
     }
 }
@@ -104,7 +107,9 @@ fn answer(index: usize, result: v1::InstanceResult, context: &Context) -> Result
         }
         Some(Outcome::NotFound(_)) => (Lookup::NotFound, needed()?),
         // Where the contract asks for no time, none is newer than any other.
-        Some(Outcome::NotMine(it)) => (Lookup::NotMine(classify::shorten(&it.message).to_owned()), observed_at.unwrap_or_default()),
+        Some(Outcome::NotMine(it)) => {
+            (Lookup::NotMine(classify::shorten(&it.message).to_owned()), observed_at.unwrap_or_default())
+        }
         Some(Outcome::Ambiguous(it)) => (Lookup::Ambiguous(ids(it)), observed_at.unwrap_or_default()),
     };
     Ok(Answer { lookup, observed_at, cloud_identity: Arc::clone(&context.identity) })
@@ -127,6 +132,6 @@ fn observed_at(path: &str, wire: prost_types::Timestamp, now: Timestamp) -> Resu
 }
 
 /// The error of an item whose answer contradicts the contract.
-fn invalid(path: &str, what: &str) -> ProviderError {
+pub fn invalid(path: &str, what: &str) -> ProviderError {
     retry("INTERNAL", format!("the provider's answer is not valid: {path}: {what}"))
 }

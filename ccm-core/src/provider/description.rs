@@ -23,7 +23,8 @@ pub fn read(response: v1::GetProviderInfoResponse) -> Result<ProviderInfo, Probl
     let Some(info) = response.info else {
         return Err(Problems(vec!["info is missing: the provider must describe itself".to_owned()]));
     };
-    let problems: Vec<_> = [version(&info), name(&info), prefixes(&info), identity(&info), limits_problem(&info)].into_iter().flatten().collect();
+    let problems: Vec<_> =
+        [version(&info), name(&info), prefixes(&info), identity(&info), limits_problem(&info)].into_iter().flatten().collect();
     if problems.is_empty() { Ok(model(info)) } else { Err(Problems(problems)) }
 }
 
@@ -71,7 +72,8 @@ fn identity(info: &v1::ProviderInfo) -> Option<String> {
 
 fn limits_problem(info: &v1::ProviderInfo) -> Option<String> {
     let limits = info.limits?;
-    let zero = [("max_batch_size", limits.max_batch_size), ("max_concurrent_instance_calls", limits.max_concurrent_instance_calls)];
+    let zero =
+        [("max_batch_size", limits.max_batch_size), ("max_concurrent_instance_calls", limits.max_concurrent_instance_calls)];
     let (field, _) = zero.into_iter().find(|(_, limit)| *limit == Some(0))?;
     Some(format!("info.limits.{field} is 0: give at least 1, or leave it unset for the default"))
 }
@@ -149,7 +151,10 @@ mod tests {
             ("info.name", v1::ProviderInfo { name: "x".repeat(41), ..good() }),
             ("info.protocol_version", v1::ProviderInfo { protocol_version: "v2".to_owned(), ..good() }),
             ("info.provider_id_prefixes is empty", v1::ProviderInfo { provider_id_prefixes: vec![], ..good() }),
-            ("info.provider_id_prefixes[1]", v1::ProviderInfo { provider_id_prefixes: vec!["a".to_owned(), String::new()], ..good() }),
+            (
+                "info.provider_id_prefixes[1]",
+                v1::ProviderInfo { provider_id_prefixes: vec!["a".to_owned(), String::new()], ..good() },
+            ),
             ("info.cloud_identity", v1::ProviderInfo { cloud_identity: String::new(), ..good() }),
             ("info.cloud_identity", v1::ProviderInfo { cloud_identity: "x".repeat(257), ..good() }),
             ("info.limits.max_batch_size", v1::ProviderInfo { limits: Some(limits), ..good() }),

@@ -69,12 +69,16 @@ impl Connection {
 
     /// The service Identity.
     pub fn identity(&self) -> IdentityClient<Channel> {
-        IdentityClient::new(self.channel.clone()).max_decoding_message_size(MAX_TO_CORE).max_encoding_message_size(MAX_TO_PROVIDER)
+        IdentityClient::new(self.channel.clone())
+            .max_decoding_message_size(MAX_TO_CORE)
+            .max_encoding_message_size(MAX_TO_PROVIDER)
     }
 
     /// The service Instances.
     pub fn instances(&self) -> InstancesClient<Channel> {
-        InstancesClient::new(self.channel.clone()).max_decoding_message_size(MAX_TO_CORE).max_encoding_message_size(MAX_TO_PROVIDER)
+        InstancesClient::new(self.channel.clone())
+            .max_decoding_message_size(MAX_TO_CORE)
+            .max_encoding_message_size(MAX_TO_PROVIDER)
     }
 
     /// The service Zones.

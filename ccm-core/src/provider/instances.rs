@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use super::batch::{InstanceSession, Source};
 use super::grpc::Method;
 use super::session::{Handle, Live};
-use super::{ProviderError, capabilities, classify, convert};
+use super::{ProviderError, capabilities, classify, convert, zones};
 use crate::model::instance::{Answer, NodeQuery};
 use crate::model::provider_info::{Capability, Limits};
 
@@ -48,7 +48,10 @@ impl OneSession {
         if self.handle.current()?.identity == self.live.identity {
             return Ok(());
         }
-        Err(capabilities::retry("CLOUD_IDENTITY_CHANGED", "the provider's cloud changed while it answered; the answer was discarded"))
+        Err(capabilities::retry(
+            "CLOUD_IDENTITY_CHANGED",
+            "the provider's cloud changed while it answered; the answer was discarded",
+        ))
     }
 }
 
@@ -61,10 +64,13 @@ impl InstanceSession for OneSession {
     async fn batch_get(&self, queries: &[Arc<NodeQuery>]) -> Result<Vec<Result<Answer, ProviderError>>, ProviderError> {
         let (connection, request) = (&self.live.connection, convert::request(queries));
         let mut client = connection.instances();
-        let answer = connection.call(Method::BatchGetInstances, request, |it| async move { client.batch_get_instances(it).await }).await;
+        let answer =
+            connection.call(Method::BatchGetInstances, request, |it| async move { client.batch_get_instances(it).await }).await;
         let response = answer.map_err(|status| classify::status(&status))?;
-        self.still_the_same_cloud()?;
         let (info, identity) = (Arc::clone(&self.live.info), Arc::clone(&self.live.identity));
-        Ok(convert::answers(queries, response, &convert::Context { info, identity, now: Timestamp::now() }))
+        let mut answers = convert::answers(queries, response, &convert::Context { info, identity, now: Timestamp::now() });
+        zones::fill_in(&self.live, &mut answers).await;
+        self.still_the_same_cloud()?;
+        Ok(answers)
     }
 }

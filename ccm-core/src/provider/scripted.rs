@@ -17,6 +17,7 @@ use tonic::transport::Server;
 use tonic::{Request, Response, Status, Streaming};
 use v1::identity_server::{Identity, IdentityServer};
 use v1::instances_server::{Instances, InstancesServer};
+use v1::zones_server::{Zones, ZonesServer};
 
 use super::description;
 use crate::model::provider_info::ProviderInfo;
@@ -84,7 +85,10 @@ impl Scripted {
         drop(std::fs::remove_file(path));
         let listener = std::os::unix::net::UnixListener::bind(path).unwrap();
         listener.set_nonblocking(true).unwrap();
-        let server = Server::builder().add_service(IdentityServer::new(self.clone())).add_service(InstancesServer::new(self.clone()));
+        let server = Server::builder()
+            .add_service(IdentityServer::new(self.clone()))
+            .add_service(InstancesServer::new(self.clone()))
+            .add_service(ZonesServer::new(self.clone()));
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         runtime.spawn(async move {
             let sockets = UnixListenerStream::new(UnixListener::from_std(listener).unwrap());
@@ -172,5 +176,19 @@ impl Instances for Scripted {
         _: Request<v1::GetCurrentNodeNameRequest>,
     ) -> Result<Response<v1::GetCurrentNodeNameResponse>, Status> {
         Err(Status::unimplemented("not served"))
+    }
+}
+
+#[tonic::async_trait]
+impl Zones for Scripted {
+    async fn get_zone(&self, request: Request<v1::GetZoneRequest>) -> Result<Response<v1::GetZoneResponse>, Status> {
+        use v1::get_zone_request::Target;
+        use v1::get_zone_response::Outcome;
+        let outcome = match request.into_inner().target {
+            Some(Target::ProviderId(id)) if id.ends_with("/broken") => return Err(Status::unavailable("the zones are away")),
+            Some(Target::ProviderId(id)) if id.ends_with("/gone") => Outcome::NotFound(v1::ZoneNotFound {}),
+            _ => Outcome::Zone(v1::Zone { zone: Some("zone-a".to_owned()), region: Some("not a label".to_owned()) }),
+        };
+        Ok(Response::new(v1::GetZoneResponse { outcome: Some(outcome) }))
     }
 }

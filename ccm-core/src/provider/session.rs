@@ -91,7 +91,8 @@ impl Session {
         let (confirm, confirmations) = mpsc::channel(1024);
         let hints = broadcast::Sender::new(hints::KEPT);
         let metrics = config.metrics.clone();
-        let handle = Handle { state: board.state(), live: board.live(), changes: board.changes(), confirm, hints: hints.clone(), metrics };
+        let handle =
+            Handle { state: board.state(), live: board.live(), changes: board.changes(), confirm, hints: hints.clone(), metrics };
         let cluster = ccm_proto::v1::ClusterRef { name: config.cluster.name.clone(), uid: config.cluster.uid.clone() };
         let doubt = Arc::new(Notify::new());
         let shared = Shared { deadlines: config.deadlines, metrics: config.metrics.clone(), doubt };

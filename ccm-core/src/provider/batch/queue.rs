@@ -163,7 +163,9 @@ mod tests {
     #[test]
     fn urgent_lanes_go_first_and_lower_ones_fill_the_rest() {
         let (mut queue, mut answers) = (Queue::default(), Answers::new());
-        for (name, priority) in [("r", Priority::Refresh), ("l", Priority::Lifecycle), ("i", Priority::Initialize), ("r2", Priority::Refresh)] {
+        for (name, priority) in
+            [("r", Priority::Refresh), ("l", Priority::Lifecycle), ("i", Priority::Initialize), ("r2", Priority::Refresh)]
+        {
             push(&mut queue, &mut answers, name, None, priority);
         }
         assert_eq!(names(&queue.take(3)), ["i", "l", "r"]);

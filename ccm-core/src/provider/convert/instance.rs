@@ -38,6 +38,14 @@ pub fn read(path: &str, wire: v1::Instance, info: &ProviderInfo) -> Result<Insta
     Ok(Instance { warnings, ..instance })
 }
 
+/// Where a machine is, from GetZone.
+pub fn set_zone(instance: &mut Instance, zone: v1::Zone) {
+    let mut reader = Reader { path: "zone", warnings: Vec::new() };
+    instance.zone = reader.label("zone", zone.zone);
+    instance.region = reader.label("region", zone.region);
+    instance.warnings.extend(reader.warnings);
+}
+
 fn state(wire: &v1::Instance) -> Option<InstanceState> {
     match v1::InstanceState::try_from(wire.state).ok()? {
         v1::InstanceState::Unspecified => None,

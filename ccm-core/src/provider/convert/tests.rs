@@ -80,7 +80,9 @@ fn useless_values_are_left_out_with_a_warning_and_the_rest_stays() {
             address(v1::NodeAddressType::InternalDns, "a..b"),
             address(v1::NodeAddressType::Hostname, "a.example"),
         ],
-        additional_labels: [("good", "yes"), ("bad key", "x"), ("bad-value", "a b")].map(|(k, v)| (k.to_owned(), v.to_owned())).into(),
+        additional_labels: [("good", "yes"), ("bad key", "x"), ("bad-value", "a b")]
+            .map(|(k, v)| (k.to_owned(), v.to_owned()))
+            .into(),
         pod_cidrs: vec!["10.1.0.0/24".to_owned(), "10.1.0.0".to_owned()],
         ..machine()
     });
@@ -144,7 +146,8 @@ fn an_error_of_one_item_leaves_the_others_alone() {
 #[test]
 fn a_query_crosses_whole() {
     let kinds = AddressType::ALL.map(|kind| Address { kind, value: "v".to_owned() }).to_vec();
-    let query = NodeQuery { node_name: "a".to_owned(), system_uuid: Some("u".to_owned()), addresses: kinds, ..NodeQuery::default() };
+    let query =
+        NodeQuery { node_name: "a".to_owned(), system_uuid: Some("u".to_owned()), addresses: kinds, ..NodeQuery::default() };
     let sent = request(&[Arc::new(query)]).queries.remove(0);
     assert_eq!(sent.addresses.iter().map(|it| it.r#type).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
     assert_eq!((sent.system_uuid.as_deref(), sent.provider_id), (Some("u"), None));

@@ -94,7 +94,15 @@ impl Connection {
         let code = status.map_or(Code::Ok, Status::code);
         let message = status.map(Status::message);
         let (method, code_name) = (method.as_str(), classify::name(code));
-        tracing::debug!(method, code = code_name, ?elapsed, request_id = ids.request, traceparent = ids.trace, message, "provider call");
+        tracing::debug!(
+            method,
+            code = code_name,
+            ?elapsed,
+            request_id = ids.request,
+            traceparent = ids.trace,
+            message,
+            "provider call"
+        );
         self.shared.metrics.ended(method, code_name, elapsed.as_secs_f64());
         if matches!(code, Code::Unauthenticated | Code::DeadlineExceeded) && method != Method::GetProviderInfo.as_str() {
             self.shared.doubt.notify_one();

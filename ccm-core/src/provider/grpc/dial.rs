@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::transport::{Channel, Endpoint as HttpEndpoint, Uri};
 
 use super::{Connection, Shared};
+use crate::provider::classify;
 use crate::provider::endpoint::Endpoint;
 use watched::Watched;
 
@@ -20,16 +21,22 @@ mod watched;
 #[derive(Debug, thiserror::Error)]
 pub enum DialError {
     /// The path does not exist.
-    #[error("there is no socket at {0}: is the provider sidecar running? It is expected to listen there (its --endpoint, the core's --provider-endpoint, and a volume that both containers mount)")]
+    #[error(
+        "there is no socket at {0}: is the provider sidecar running? It is expected to listen there (its --endpoint, the core's --provider-endpoint, and a volume that both containers mount)"
+    )]
     Missing(Endpoint),
     /// Something that is not a socket is in the way.
     #[error("{0} is not a socket: remove what is there, or give another path to both the provider and the core")]
     NotASocket(Endpoint),
     /// A socket file that nobody listens on.
-    #[error("nothing listens on {0}: the socket file was left behind by a provider that is gone, and a new one will take its place")]
+    #[error(
+        "nothing listens on {0}: the socket file was left behind by a provider that is gone, and a new one will take its place"
+    )]
     Refused(Endpoint),
     /// The file system says no.
-    #[error("permission denied at {0}: run both containers with one uid or group (runAsUser, or fsGroup), since the socket is open to its owner and group only")]
+    #[error(
+        "permission denied at {0}: run both containers with one uid or group (runAsUser, or fsGroup), since the socket is open to its owner and group only"
+    )]
     Denied(Endpoint),
     /// Anything else.
     #[error("cannot connect to {endpoint}: {source}")]
@@ -40,7 +47,7 @@ pub enum DialError {
         source: io::Error,
     },
     /// The socket was there, and HTTP/2 could not begin.
-    #[error("cannot speak HTTP/2 on {endpoint}: {source}")]
+    #[error("connected to {endpoint}, and what listens there either stopped or does not speak gRPC: {}", classify::chain(source))]
     Http {
         /// Where.
         endpoint: Endpoint,
@@ -69,7 +76,9 @@ async fn channel(stream: UnixStream, closed: &CancellationToken) -> Result<Chann
         if stream.is_none() {
             closed.cancel();
         }
-        async move { stream.map(TokioIo::new).ok_or_else(|| io::Error::new(ErrorKind::NotConnected, "the provider closed the connection")) }
+        async move {
+            stream.map(TokioIo::new).ok_or_else(|| io::Error::new(ErrorKind::NotConnected, "the provider closed the connection"))
+        }
     });
     // The authority is `localhost`: an encoded socket path breaks several gRPC servers.
     HttpEndpoint::from_static("http://localhost").connect_with_connector(connector).await

@@ -54,7 +54,7 @@ impl Driver {
             };
             self.board.disconnected(problem);
             self.answer();
-            if started.elapsed() >= LASTING && started.elapsed() >= self.config.deadlines.handshake {
+            if started.elapsed() >= LASTING {
                 backoff.reset();
             }
             self.rest(backoff.delay()).await;
@@ -98,7 +98,9 @@ impl Driver {
             Err(Verdict::IdentityChanged { accepted }) => {
                 self.board.refuse(ProviderState::IdentityChanged { accepted, found: Arc::new(info) });
             }
-            Err(Verdict::Later(message)) if self.board.knows(&info) => tracing::debug!(message, "the provider keeps its standing"),
+            Err(Verdict::Later(message)) if self.board.knows(&info) => {
+                tracing::debug!(message, "the provider keeps its standing")
+            }
             Err(Verdict::Later(message)) => self.board.disconnected(message),
         }
     }

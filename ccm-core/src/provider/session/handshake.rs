@@ -19,7 +19,8 @@ pub enum Failure {
 /// Shakes hands.
 pub async fn shake(connection: &Connection, config: &SessionConfig) -> Result<ProviderInfo, Failure> {
     let mut client = connection.identity();
-    let answer = connection.call(Method::GetProviderInfo, request(config), |it| async move { client.get_provider_info(it).await }).await;
+    let answer =
+        connection.call(Method::GetProviderInfo, request(config), |it| async move { client.get_provider_info(it).await }).await;
     match answer {
         Ok(response) => description::read(response).map_err(|problems| Failure::Unusable(problems.to_string())),
         Err(status) => Err(explain(&status, config)),
@@ -54,7 +55,9 @@ fn explain(status: &Status, config: &SessionConfig) -> Failure {
         Code::DeadlineExceeded => Failure::Lost(format!(
             "connected to {endpoint}, and what listens there does not answer the handshake: {words}; is it a gRPC provider, and does it hang?"
         )),
-        Code::Unavailable | Code::Cancelled => Failure::Lost(format!("the provider at {endpoint} refused the handshake for now: {words}")),
+        Code::Unavailable | Code::Cancelled => {
+            Failure::Lost(format!("the provider at {endpoint} refused the handshake for now: {words}"))
+        }
         Code::Unimplemented => Failure::Unusable(format!(
             "what listens at {endpoint} does not serve ccm.provider.{version}.Identity: it is no provider, or one of another protocol \
              version than this core's {version}; run a provider and a core of one protocol version"

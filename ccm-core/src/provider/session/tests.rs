@@ -16,7 +16,7 @@ use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
 use super::*;
-use crate::model::instance::{Lookup, NodeQuery};
+use crate::model::instance::{Answer, Lookup, NodeQuery};
 use crate::model::provider_info::Capability;
 use crate::provider::scripted::{self, Scripted};
 use crate::provider::{Instances, Outcome, Priority, ProviderState, Verdict};
@@ -48,13 +48,17 @@ impl Drop for Scenario {
 
 impl Scenario {
     fn new() -> Self {
+        Self::with_handshakes_every(Duration::from_millis(200))
+    }
+
+    fn with_handshakes_every(handshake_interval: Duration) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let config = SessionConfig {
             endpoint: format!("unix://{}", dir.path().join("p.sock").display()).parse().unwrap(),
             cluster: Cluster { name: "kubernetes".to_owned(), uid: "uid".to_owned(), ..Cluster::default() },
             core_version: "test".to_owned(),
             deadlines: Deadlines { handshake: Duration::from_millis(500), ..Deadlines::default() },
-            handshake_interval: Duration::from_millis(200),
+            handshake_interval,
             metrics: ProviderMetrics::new(&mut Registry::default()),
         };
         let (judge, term) = (Arc::new(Scripts::default()), watch::Sender::new(None));
@@ -179,7 +183,8 @@ async fn another_protocol_version_is_named_and_noticed_when_it_changes() {
 #[tokio::test]
 async fn an_invalid_description_names_its_fields() {
     let scenario = Scenario::new();
-    let _serving = Scripted::new(v1::ProviderInfo { cloud_identity: String::new(), ..scripted::info() }).serve(&scenario.socket());
+    let _serving =
+        Scripted::new(v1::ProviderInfo { cloud_identity: String::new(), ..scripted::info() }).serve(&scenario.socket());
     scenario.until_unusable("info.cloud_identity").await;
 }
 
@@ -279,13 +284,32 @@ async fn a_batch_that_dies_with_its_provider_is_an_error_at_once() {
 
 #[tokio::test]
 async fn refused_credentials_make_hands_be_shaken_soon() {
-    let scenario = Scenario::new();
+    let scenario = Scenario::with_handshakes_every(Duration::from_hours(1));
     let provider = Scripted::new(scripted::info());
     *provider.edit.lock() = |_| Err(Status::unauthenticated("the key was revoked"));
     let _serving = provider.serve(&scenario.socket());
     scenario.until_ready().await;
     let error = scenario.instances().look_up(named("a"), Priority::Lifecycle).await.unwrap_err();
     assert_eq!((error.outcome, error.reason.as_str()), (Outcome::Terminal, "UNAUTHENTICATED"));
+    let mut handshakes = provider.handshakes.subscribe();
+    tokio::time::timeout(Duration::from_secs(20), handshakes.wait_for(|it| it.len() == 2)).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn zones_fill_in_what_instances_leave_out() {
+    let scenario = Scenario::new();
+    let capabilities = vec![v1::Capability::Instances.into(), v1::Capability::Zones.into()];
+    let _serving = Scripted::new(v1::ProviderInfo { capabilities, ..scripted::info() }).serve(&scenario.socket());
+    scenario.until_ready().await;
+    let instances = scenario.instances();
+    let answers = join_all(["a", "gone", "broken"].map(|it| instances.look_up(named(it), Priority::Initialize))).await;
+    let found = |answer: &Result<_, _>| match answer {
+        Ok(Answer { lookup: Lookup::Found(it), .. }) => (it.zone.clone(), it.region.clone(), it.warnings.len()),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(found(&answers[0]), (Some("zone-a".to_owned()), None, 1), "what is no label is left out with a warning");
+    assert_eq!(found(&answers[1]), (None, None, 0));
+    assert_eq!(answers[2].as_ref().unwrap_err().message, "the zones are away");
 }
 
 #[tokio::test]
@@ -318,7 +342,8 @@ async fn leadership_is_told_renewed_and_taken_back() {
     scenario.lead(4);
     until_led(&provider, "told again", |led| led.get(3).is_some_and(Option::is_some)).await;
     scenario.lead(5);
-    until_led(&provider, "told of a new epoch on a new stream", |led| led.len() == 6 && led[4].is_none() && led[5].is_some()).await;
+    until_led(&provider, "told of a new epoch on a new stream", |led| led.len() == 6 && led[4].is_none() && led[5].is_some())
+        .await;
 
     drop(serving);
     scenario.until_disconnected("").await;
