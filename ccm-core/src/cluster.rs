@@ -4,3 +4,4 @@ pub mod events;
 pub mod gate;
 pub mod nodes;
 pub mod patch;
+pub mod state;

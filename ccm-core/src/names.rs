@@ -64,6 +64,10 @@ pub mod events {
     pub const DELETION_BREAKER_TRIPPED: &str = "NodeDeletionBreakerTripped";
     /// The deletion breaker was released.
     pub const DELETION_BREAKER_RELEASED: &str = "NodeDeletionBreakerReleased";
+    /// The deletion breaker closed by itself: the cloud knows all machines again.
+    pub const DELETION_BREAKER_RESET: &str = "NodeDeletionBreakerReset";
+    /// Nodes are not deleted for now, and why.
+    pub const NODE_DELETION_PAUSED: &str = "NodeDeletionPaused";
     /// The provider's answer cannot be used.
     pub const INVALID_PROVIDER_ANSWER: &str = "InvalidProviderAnswer";
     /// The machine's zone or region is another than the node's label says.
