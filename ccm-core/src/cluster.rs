@@ -4,3 +4,5 @@ pub mod events;
 pub mod gate;
 pub mod nodes;
 pub mod patch;
+#[cfg(test)]
+pub mod scripted;

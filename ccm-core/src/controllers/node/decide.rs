@@ -168,8 +168,7 @@ fn found(node: &Node, provider: &ProviderInfo, instance: &Instance) -> Plan {
         true => initialize(node, provider, instance),
         false => refresh(node, provider, instance),
     };
-    let mut plan =
-        planned.unwrap_or_else(|refusal| Plan { remarks: vec![refusal.remark()], ..Plan::again(Again::BackOff) });
+    let mut plan = planned.unwrap_or_else(|refusal| Plan { remarks: vec![refusal.remark()], ..Plan::again(Again::BackOff) });
     plan.remarks.extend(instance.warnings.iter().map(|warning| Remark::new(&warning.reason, &warning.message)));
     plan
 }

@@ -99,7 +99,8 @@ fn parse_node_ips(text: &str) -> Result<Vec<IpAddr>, NodeIpError> {
 /// As lenient as Kubernetes: leading zeros in IPv4 are decimal, and an IPv4-mapped IPv6 address is the IPv4 address.
 fn parse_ip(text: &str) -> Option<IpAddr> {
     let (head, tail) = text.split_at(text.rfind(':').map_or(0, |colon| colon + 1));
-    let tail = if tail.contains('.') { tail.split('.').map(without_zeros).collect::<Vec<_>>().join(".") } else { tail.to_owned() };
+    let tail =
+        if tail.contains('.') { tail.split('.').map(without_zeros).collect::<Vec<_>>().join(".") } else { tail.to_owned() };
     format!("{head}{tail}").parse::<IpAddr>().ok().map(|ip| ip.to_canonical())
 }
 

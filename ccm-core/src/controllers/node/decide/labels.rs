@@ -54,7 +54,8 @@ pub fn initial(node: &Node, instance: &Instance) -> Initial {
 
 fn well_known(instance: &Instance) -> Labels {
     let values = [&instance.instance_type, &instance.zone, &instance.region];
-    let pairs = TWINS.into_iter().zip(values).filter_map(|(keys, value)| Some((keys, value.clone().filter(|value| !value.is_empty())?)));
+    let pairs =
+        TWINS.into_iter().zip(values).filter_map(|(keys, value)| Some((keys, value.clone().filter(|value| !value.is_empty())?)));
     pairs.flat_map(|((ga, beta), value)| [(ga.to_owned(), value.clone()), (beta.to_owned(), value)]).collect()
 }
 
@@ -68,7 +69,8 @@ fn reason_to_discard(node: &Node, applied: &Labels, key: &str, value: &str) -> O
 
 /// Whether the key's prefix is `kubernetes.io`, `k8s.io` or a domain below one of them.
 fn is_kubernetes_namespace(key: &str) -> bool {
-    let below = |prefix: &str, domain: &str| prefix.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+    let below =
+        |prefix: &str, domain: &str| prefix.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
     key.match_indices('/').any(|(slash, _)| ["kubernetes.io", "k8s.io"].iter().any(|domain| below(&key[..slash], domain)))
 }
 
