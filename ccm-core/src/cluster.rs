@@ -5,3 +5,5 @@ pub mod gate;
 pub mod nodes;
 pub mod patch;
 pub mod state;
+#[cfg(test)]
+pub mod scripted;

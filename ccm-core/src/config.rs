@@ -25,7 +25,7 @@ pub use kubernetes::KubernetesConfig;
 pub use leader_election::LeaderElectionConfig;
 pub use logging::{LogFormat, LoggingConfig};
 pub use nodes::NodesConfig;
-pub use provider::{InvalidEndpoint, ProviderConfig, ProviderEndpoint};
+pub use provider::ProviderConfig;
 pub use serving::ServingConfig;
 
 const ABOUT: &str =

@@ -10,12 +10,16 @@ async fn main() -> ExitCode {
         Ok(config) => config,
         Err(error) => error.exit(),
     };
-    logging::init(&config.logging);
-    match runtime::run(config, shutdown::on_signal()).await {
+    match start(config).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            tracing::error!("{error}");
+            eprintln!("ccm-core: {error:#}");
             ExitCode::FAILURE
         }
     }
+}
+
+async fn start(config: Config) -> anyhow::Result<()> {
+    logging::init(&config.logging)?;
+    Ok(runtime::run(config, shutdown::on_signals()?).await?)
 }

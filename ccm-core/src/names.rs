@@ -70,6 +70,8 @@ pub mod events {
     pub const NODE_DELETION_PAUSED: &str = "NodeDeletionPaused";
     /// The provider's answer cannot be used.
     pub const INVALID_PROVIDER_ANSWER: &str = "InvalidProviderAnswer";
+    /// The addresses that kubelet was told to use are not the machine's.
+    pub const INVALID_NODE_IP: &str = "InvalidNodeIP";
     /// The machine's zone or region is another than the node's label says.
     pub const TOPOLOGY_DRIFT: &str = "TopologyDrift";
     /// A look-up failed in a way that a person must mend.

@@ -22,12 +22,15 @@ use crate::cluster::events::Events;
 use crate::config::Config;
 use crate::model::term::Term;
 use crate::provider::metrics::ProviderMetrics;
-use crate::provider::session::{self, Session, SessionConfig};
+use crate::provider::Instances;
+use crate::provider::grpc::Deadlines;
+use crate::provider::session::{self, Handle, Session, SessionConfig};
 use acceptance::Acceptance;
 use candidacy::Candidacy;
 use health::Health;
-use leader_election::{Elector, ElectorConfig, Leading};
-use metrics::{NodeMetrics, ProcessMetrics};
+use leader_election::{Elector, ElectorConfig, Ending, Leading};
+use metrics::{ControllerMetrics, LeaderMetrics, NodeMetrics, ProcessMetrics};
+use serving::{Endpoints, Server};
 use tenure::Tenures;
 
 /// Why the process cannot go on.
@@ -48,10 +51,7 @@ pub async fn run(config: Config, shutdown: CancellationToken) -> Result<(), RunE
     let metrics = Metrics::new(&mut registry);
     let health = Health::default();
     let mut background = JoinSet::new();
-    if let Some(address) = config.serving.address {
-        let server = serving::Server::bind(address, health.clone(), registry, &config).await?;
-        background.spawn(server.run());
-    }
+    serve(&config, &health, registry, &mut background).await?;
     let client = kubernetes::client(&config.kubernetes).await?;
     let Some(cluster_uid) = kubernetes::cluster_uid(&client, &health, &shutdown).await? else { return Ok(()) };
     let identity = leader_election::identity();
@@ -62,15 +62,35 @@ pub async fn run(config: Config, shutdown: CancellationToken) -> Result<(), RunE
     Ok(())
 }
 
+/// Health and metrics, from before anything else and until the very end.
+async fn serve(config: &Config, health: &Health, registry: Registry, background: &mut JoinSet<()>) -> Result<(), RunError> {
+    let Some(address) = config.serving.address else { return Ok(()) };
+    let endpoints = Endpoints::new(config, health.clone(), Arc::new(registry))?;
+    let server = Server::bind(address).await?;
+    background.spawn(async move {
+        if let Err(error) = server.serve(endpoints, CancellationToken::new()).await {
+            tracing::error!("{error}");
+        }
+    });
+    Ok(())
+}
+
 struct Metrics {
     nodes: NodeMetrics,
     provider: ProviderMetrics,
-    process: ProcessMetrics,
+    leader: LeaderMetrics,
+    controllers: ControllerMetrics,
 }
 
 impl Metrics {
     fn new(registry: &mut Registry) -> Self {
-        Self { nodes: NodeMetrics::new(registry), provider: ProviderMetrics::new(registry), process: ProcessMetrics::new(registry) }
+        ProcessMetrics::register(registry);
+        Self {
+            nodes: NodeMetrics::new(registry),
+            provider: ProviderMetrics::new(registry),
+            leader: LeaderMetrics::new(registry),
+            controllers: ControllerMetrics::new(registry),
+        }
     }
 }
 
@@ -87,60 +107,83 @@ struct Parts {
 impl Parts {
     async fn run(self, background: &mut JoinSet<()>, shutdown: CancellationToken) {
         let (term, terms) = watch::channel::<Option<Term>>(None);
-        let (events, writer) = Events::start(self.client.clone(), "ccm-core", &self.identity);
-        background.spawn(writer);
-        let judge = Acceptance::new(self.client.clone(), &self.config.provider, events);
-        let (handle, session) =
-            Session::start(self.session_config(), Arc::new(judge), terms.clone(), self.metrics.provider.clone());
-        background.spawn(session);
+        let (handle, instances) = self.session(terms, background);
         let (candidate, candidates) = watch::channel(false);
-        let candidacy = Candidacy::new(handle.state(), self.config.provider.grace, self.health.clone(), self.metrics.process.clone());
+        let provider = self.metrics.provider.clone();
+        let candidacy = Candidacy::new(handle.state(), self.config.provider.grace, self.health.clone(), provider);
         background.spawn(candidacy.run(candidate));
 
         let (leading, leadings) = watch::channel::<Option<Leading>>(None);
-        let release = CancellationToken::new();
-        let election = tokio::spawn(elect(self.elector(), candidates, leading, release.clone()));
-        Tenures::new(self, handle, term, terms).serve(leadings, &shutdown).await;
-        release.cancel();
+        let ending = Ending { shutdown: shutdown.clone(), release: CancellationToken::new() };
+        let election = tokio::spawn(self.election(candidates, leading, ending.clone()));
+        Tenures::new(self, handle, instances, term).serve(leadings, &shutdown).await;
+        ending.release.cancel();
         drop(election.await);
+    }
+
+    /// The session with the provider and everything that lives as long.
+    fn session(&self, terms: watch::Receiver<Option<Term>>, background: &mut JoinSet<()>) -> (Handle, Arc<dyn Instances>) {
+        let (events, writer) = Events::start(self.client.clone(), "ccm-core", &self.identity);
+        background.spawn(writer);
+        let judge = Acceptance::new(self.client.clone(), &self.config.provider, events);
+        let (handle, session) = Session::start(self.session_config(), Arc::new(judge), terms);
+        background.spawn(session);
+        let (instances, batches) = handle.instances();
+        background.spawn(batches);
+        (handle, Arc::new(instances))
     }
 
     fn session_config(&self) -> SessionConfig {
         let kubernetes = &self.config.kubernetes;
         SessionConfig {
+            endpoint: self.config.provider.endpoint.clone(),
             cluster: session::Cluster {
                 name: kubernetes.cluster_name.clone(),
                 uid: self.cluster_uid.clone(),
                 pod_cidrs: kubernetes.cluster_cidrs.iter().map(ToString::to_string).collect(),
                 service_cidrs: kubernetes.service_cidrs.iter().map(ToString::to_string).collect(),
             },
-            ..SessionConfig::new(self.config.provider.endpoint.path())
+            core_version: env!("CARGO_PKG_VERSION").to_owned(),
+            deadlines: Deadlines::default(),
+            handshake_interval: session::HANDSHAKE_INTERVAL,
+            metrics: self.metrics.provider.clone(),
         }
     }
 
-    /// The elector, or none where `--leader-elect=false`.
-    fn elector(&self) -> Option<Elector> {
-        let config = &self.config.leader_election;
-        let elector = ElectorConfig {
-            namespace: config.resource_namespace.clone(),
-            name: config.resource_name.clone(),
-            identity: self.identity.clone(),
-            lease_duration: config.lease_duration,
-            renew_deadline: config.renew_deadline,
-            retry_period: config.retry_period,
-        };
-        config.enabled.then(|| Elector::new(self.client.clone(), elector))
+    /// Contends for the lease, or leads alone where `--leader-elect=false`.
+    fn election(
+        &self,
+        candidates: watch::Receiver<bool>,
+        leading: watch::Sender<Option<Leading>>,
+        ending: Ending,
+    ) -> impl Future<Output = ()> + Send + 'static {
+        let elector = self.config.leader_election.enabled.then(|| {
+            let config = ElectorConfig::new(&self.config.leader_election, self.identity.clone());
+            Elector::new(self.client.clone(), config).with_metrics(self.metrics.leader.clone())
+        });
+        let identity = self.identity.clone();
+        async move {
+            let Some(elector) = elector else { return lead_alone(&identity, candidates, &leading, &ending).await };
+            if let Err(error) = elector.run(candidates, leading, ending).await {
+                tracing::warn!(%error, "the lease was not given back; another replica takes over when it has expired");
+            }
+        }
     }
 }
 
-async fn elect(
-    elector: Option<Elector>,
-    candidate: watch::Receiver<bool>,
-    leading: watch::Sender<Option<Leading>>,
-    release: CancellationToken,
+/// Leads whenever the provider can be used.
+async fn lead_alone(
+    identity: &str,
+    mut candidates: watch::Receiver<bool>,
+    leading: &watch::Sender<Option<Leading>>,
+    ending: &Ending,
 ) {
-    match elector {
-        Some(elector) => elector.run(candidate, leading, release).await,
-        None => leader_election::lead_alone(candidate, leading, release).await,
+    loop {
+        let candidate = *candidates.borrow_and_update();
+        leading.send_replace(candidate.then(|| Leading::without_election(identity)));
+        tokio::select! {
+            changed = candidates.changed() => if changed.is_err() { return },
+            () = ending.release.cancelled() => return,
+        }
     }
 }

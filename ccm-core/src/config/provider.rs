@@ -1,7 +1,4 @@
 //! Flags about the provider sidecar.
-use std::fmt;
-use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
@@ -9,16 +6,14 @@ use serde::Serialize;
 
 use super::Invalid;
 use super::go_syntax::{boolean, duration, serialize_duration};
-
-/// The longest path that fits the address of a Unix socket on Linux (108 bytes with the closing zero).
-const LONGEST_SOCKET_PATH: usize = 107;
+use crate::provider::endpoint::Endpoint;
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Provider")]
 pub(super) struct ProviderArgs {
     /// Where the provider sidecar listens: unix:///absolute/path
     #[arg(long, value_name = "ENDPOINT", env = "CCM_PROVIDER_ENDPOINT")]
-    provider_endpoint: ProviderEndpoint,
+    provider_endpoint: Endpoint,
     /// How long the provider may be away before this process gives the lease back
     ///
     /// While it is away nothing is changed in the cluster either way. After this long another replica, whose provider may be
@@ -44,7 +39,7 @@ pub(super) struct ProviderArgs {
 #[serde(rename_all = "camelCase")]
 pub struct ProviderConfig {
     /// Where it listens.
-    pub endpoint: ProviderEndpoint,
+    pub endpoint: Endpoint,
     /// How long it may be away before the lease is given back.
     #[serde(serialize_with = "serialize_duration")]
     pub grace: Duration,
@@ -75,50 +70,3 @@ impl ProviderArgs {
     }
 }
 
-/// The address of a Unix socket, `unix:///absolute/path`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProviderEndpoint {
-    path: PathBuf,
-}
-
-/// Why a text is no [`ProviderEndpoint`].
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidEndpoint {
-    /// Another scheme, or a relative path.
-    #[error("it is not the absolute path of a Unix socket; write unix:///run/ccm/provider.sock")]
-    Form,
-    /// The path is longer than a socket's address can be.
-    #[error("its path has {0} bytes and a Unix socket's can have {LONGEST_SOCKET_PATH}; choose a shorter directory")]
-    TooLong(usize),
-}
-
-impl ProviderEndpoint {
-    /// The path of the socket.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-}
-
-impl FromStr for ProviderEndpoint {
-    type Err = InvalidEndpoint;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let path = text.strip_prefix("unix://").filter(|path| path.starts_with('/') && !path.ends_with('/'));
-        match path.ok_or(InvalidEndpoint::Form)? {
-            long if long.len() > LONGEST_SOCKET_PATH => Err(InvalidEndpoint::TooLong(long.len())),
-            path => Ok(Self { path: path.into() }),
-        }
-    }
-}
-
-impl fmt::Display for ProviderEndpoint {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "unix://{}", self.path.display())
-    }
-}
-
-impl Serialize for ProviderEndpoint {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}

@@ -23,15 +23,21 @@ impl fmt::Display for Endpoint {
     }
 }
 
+impl serde::Serialize for Endpoint {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 /// Why a text is no endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EndpointError {
-    /// Not of the one form.
-    #[error("\"{0}\" is not a provider endpoint: give unix:// and an absolute path, such as unix:///run/ccm/provider.sock")]
-    Form(String),
-    /// The kernel takes no path that long.
-    #[error("the socket path \"{0}\" is longer than {MAX_PATH} bytes, the most that a Unix socket takes: choose a shorter one")]
-    TooLong(String),
+    /// Another scheme, or a relative path.
+    #[error("it is not the absolute path of a Unix socket; write unix:///run/ccm/provider.sock")]
+    Form,
+    /// The path is longer than a socket's address can be.
+    #[error("its path has {0} bytes and a Unix socket's can have {MAX_PATH}; choose a shorter directory")]
+    TooLong(usize),
 }
 
 impl FromStr for Endpoint {
@@ -39,9 +45,9 @@ impl FromStr for Endpoint {
 
     fn from_str(text: &str) -> Result<Self, EndpointError> {
         match text.strip_prefix("unix://") {
-            Some(path) if path.len() > MAX_PATH => Err(EndpointError::TooLong(path.to_owned())),
-            Some(path) if path.starts_with('/') && path.len() > 1 => Ok(Self(path.into())),
-            _ => Err(EndpointError::Form(text.to_owned())),
+            Some(path) if path.len() > MAX_PATH => Err(EndpointError::TooLong(path.len())),
+            Some(path) if path.starts_with('/') && !path.ends_with('/') => Ok(Self(path.into())),
+            _ => Err(EndpointError::Form),
         }
     }
 }
@@ -54,7 +60,7 @@ mod tests {
     fn an_endpoint_is_unix_and_absolute() {
         assert_eq!("unix:///run/p.sock".parse::<Endpoint>().map(|it| it.to_string()), Ok("unix:///run/p.sock".to_owned()));
         for bad in ["", "unix://", "unix:///", "unix://run/p.sock", "/run/p.sock", "http://localhost"] {
-            assert_eq!(bad.parse::<Endpoint>(), Err(EndpointError::Form(bad.to_owned())), "{bad}");
+            assert_eq!(bad.parse::<Endpoint>(), Err(EndpointError::Form), "{bad}");
         }
         let long = format!("unix:///{}", "x".repeat(MAX_PATH));
         assert!(matches!(long.parse::<Endpoint>(), Err(EndpointError::TooLong(_))));

@@ -2,6 +2,7 @@
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
@@ -30,6 +31,8 @@ pub struct ProviderMetrics {
     pub duration: Family<MethodLabels, Histogram, fn() -> Histogram>,
     /// `ccm_core_provider_batch_size`.
     pub batch_size: Histogram,
+    /// `ccm_core_provider_ready`.
+    pub ready: Gauge,
 }
 
 impl ProviderMetrics {
@@ -40,6 +43,7 @@ impl ProviderMetrics {
         own.register("requests", "Calls to the provider, by method and gRPC code", metrics.requests.clone());
         own.register("request_duration_seconds", "Seconds until the provider answered", metrics.duration.clone());
         own.register("batch_size", "Look-ups in one BatchGetInstances", metrics.batch_size.clone());
+        own.register("ready", "Whether the provider can be used now: 1 it can, 0 nothing is changed", metrics.ready.clone());
         metrics
     }
 
@@ -49,6 +53,7 @@ impl ProviderMetrics {
             requests: Family::default(),
             duration: Family::new_with_constructor(latency),
             batch_size: Histogram::new(exponential_buckets(1.0, 2.0, 12)),
+            ready: Gauge::default(),
         }
     }
 

@@ -6,7 +6,7 @@ use tokio::sync::watch;
 
 use super::acceptance::identity_changed;
 use super::health::{Check, Health};
-use super::metrics::ProcessMetrics;
+use crate::provider::metrics::ProviderMetrics;
 use crate::provider::{ProviderState, StateReceiver};
 
 /// The concern's name in `/readyz`.
@@ -17,12 +17,12 @@ pub struct Candidacy {
     provider: StateReceiver,
     grace: Duration,
     health: Health,
-    metrics: ProcessMetrics,
+    metrics: ProviderMetrics,
 }
 
 impl Candidacy {
     /// Over a provider's state; `grace` is `--provider-grace`.
-    pub fn new(provider: StateReceiver, grace: Duration, health: Health, metrics: ProcessMetrics) -> Self {
+    pub fn new(provider: StateReceiver, grace: Duration, health: Health, metrics: ProviderMetrics) -> Self {
         Self { provider, grace, health, metrics }
     }
 
@@ -52,7 +52,7 @@ impl Candidacy {
     fn report(&mut self) -> bool {
         let check = check(&self.provider.borrow_and_update());
         let ready = check == Check::Ok;
-        self.metrics.provider_ready.set(i64::from(ready));
+        self.metrics.ready.set(i64::from(ready));
         self.health.set(CONCERN, check);
         ready
     }

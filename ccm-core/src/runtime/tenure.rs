@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Parts;
 use super::leader_election::Leading;
+use super::metrics::ControllerMetrics;
 use crate::cluster::events::Events;
 use crate::cluster::gate::Gate;
 use crate::cluster::nodes::Nodes;
@@ -21,6 +22,7 @@ use crate::model::provider_info::ProviderInfo;
 use crate::model::term::Term;
 use crate::names;
 use crate::provider::session::Handle;
+use crate::provider::{Identity, Instances};
 
 /// How long until a state that could not be read or written is tried again.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -28,16 +30,17 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// Serves one term after another.
 pub struct Tenures {
     parts: Parts,
-    handle: Arc<Handle>,
+    handle: Handle,
+    instances: Arc<dyn Instances>,
     term: watch::Sender<Option<Term>>,
     gate: Gate,
 }
 
 impl Tenures {
     /// `term` is what the gate and the Lead stream follow.
-    pub fn new(parts: Parts, handle: Arc<Handle>, term: watch::Sender<Option<Term>>, terms: watch::Receiver<Option<Term>>) -> Self {
-        let gate = Gate::new(terms, handle.state());
-        Self { parts, handle, term, gate }
+    pub fn new(parts: Parts, handle: Handle, instances: Arc<dyn Instances>, term: watch::Sender<Option<Term>>) -> Self {
+        let gate = Gate::new(term.subscribe(), handle.state());
+        Self { parts, handle, instances, term, gate }
     }
 
     /// Until `shutdown`; on return the controllers have stopped and nothing more is written.
@@ -106,8 +109,7 @@ impl Tenures {
     }
 
     fn publish(&self, epoch: u64, leading: &Leading) {
-        let term = Term { epoch, holder: Arc::from(leading.holder.as_str()), valid_until: leading.valid_until };
-        self.term.send_replace(Some(term));
+        self.term.send_replace(Some(leading.term(epoch)));
     }
 
     /// Passes each renewal on; returns when the lease is lost, or was another's meanwhile.
@@ -134,13 +136,23 @@ impl Tenures {
         self.assist(&mut tasks, stop, watch);
         if self.parts.config.controllers.runs(names::controllers::NODE) {
             let context = self.context(names::controllers::NODE, &nodes, &mut tasks, stop);
-            tasks.spawn(node::run(context, self.node_config(), stop.clone()));
+            self.spawn(&mut tasks, "cloud-node", node::run(context, self.node_config(), stop.clone()));
         }
         if self.parts.config.controllers.runs(names::controllers::NODE_LIFECYCLE) {
             let context = self.context(names::controllers::NODE_LIFECYCLE, &nodes, &mut tasks, stop);
-            tasks.spawn(node_lifecycle::run(context, store, self.lifecycle_config(), stop.clone()));
+            let lifecycle = node_lifecycle::run(context, store, self.lifecycle_config(), stop.clone());
+            self.spawn(&mut tasks, "cloud-node-lifecycle", lifecycle);
         }
         tasks
+    }
+
+    /// Runs a controller, and says so under the name that Go's metric has for it.
+    fn spawn(&self, tasks: &mut JoinSet<()>, metric: &'static str, controller: impl Future<Output = ()> + Send + 'static) {
+        let running = Running::new(self.parts.metrics.controllers.clone(), metric);
+        tasks.spawn(async move {
+            controller.await;
+            drop(running);
+        });
     }
 
     /// Runs what serves the controllers, until they are told to stop.
@@ -157,8 +169,8 @@ impl Tenures {
             nodes: nodes.clone(),
             writer: NodeWriter::new(client, self.gate.clone()),
             events,
-            instances: self.handle.instances(),
-            identity: Arc::clone(&self.handle) as _,
+            instances: Arc::clone(&self.instances),
+            identity: Arc::new(self.handle.clone()),
             provider: self.handle.state(),
             metrics: self.parts.metrics.nodes.clone(),
             health: self.parts.health.clone(),
@@ -167,7 +179,7 @@ impl Tenures {
 
     fn node_config(&self) -> NodeConfig {
         let nodes = &self.parts.config.nodes;
-        NodeConfig { status_update_frequency: nodes.status_update_frequency, ..NodeConfig::default() }
+        NodeConfig { status_update_frequency: nodes.status_update_frequency, concurrent_writes: nodes.concurrent_syncs }
     }
 
     fn lifecycle_config(&self) -> LifecycleConfig {
@@ -177,9 +189,28 @@ impl Tenures {
             confirmation: deletion.confirmation,
             window: deletion.window,
             zone_fraction: deletion.zone_fraction,
-            limit: deletion.limit,
+            limit: deletion.limit as usize,
             uninitialized_grace: deletion.uninitialized_grace,
         }
+    }
+}
+
+/// Counts a controller as running until it is dropped, however it ends.
+struct Running {
+    metrics: ControllerMetrics,
+    name: &'static str,
+}
+
+impl Running {
+    fn new(metrics: ControllerMetrics, name: &'static str) -> Self {
+        metrics.set_running(name, true);
+        Self { metrics, name }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.metrics.set_running(self.name, false);
     }
 }
 
