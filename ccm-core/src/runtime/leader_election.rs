@@ -170,7 +170,12 @@ impl Elector {
             wait_for(candidate, true, &ending.shutdown).await?;
             match self.attempt().await {
                 Ok(Some(leading)) => {
-                    info!(lease = self.lease.describe(), holder = &*self.holder, transitions = leading.transitions, "acquired the lease");
+                    info!(
+                        lease = self.lease.describe(),
+                        holder = &*self.holder,
+                        transitions = leading.transitions,
+                        "acquired the lease"
+                    );
                     return Some(leading);
                 }
                 Ok(None) => debug!(lease = self.lease.describe(), "the lease is another's"),

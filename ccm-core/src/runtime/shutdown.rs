@@ -1,9 +1,8 @@
 //! How the process is asked to end: the first SIGTERM or SIGINT cancels a token, a second one ends the process at once.
 use std::io;
 
-use futures::stream::{Stream, StreamExt};
+use futures::stream::{Stream, StreamExt, poll_fn, select};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio_stream::wrappers::SignalStream;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -26,11 +25,11 @@ impl Request {
 
 /// A token that SIGTERM or SIGINT cancels. To be called within tokio, once. It fails where signals cannot be handled.
 pub fn on_signals() -> io::Result<CancellationToken> {
-    let terminate = SignalStream::new(signal(SignalKind::terminate())?).map(|()| Request::Terminate);
-    let interrupt = SignalStream::new(signal(SignalKind::interrupt())?).map(|()| Request::Interrupt);
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let terminates = poll_fn(move |context| terminate.poll_recv(context)).map(|()| Request::Terminate);
+    let interrupts = poll_fn(move |context| interrupt.poll_recv(context)).map(|()| Request::Interrupt);
     let token = CancellationToken::new();
-    let requests = futures::stream::select(terminate, interrupt);
-    tokio::spawn(obey(requests, token.clone(), |code| std::process::exit(code)));
+    tokio::spawn(obey(select(terminates, interrupts), token.clone(), |code| std::process::exit(code)));
     Ok(token)
 }
 

@@ -37,11 +37,11 @@ impl Contender {
     }
 
     async fn leads(&mut self) -> Leading {
-        self.leading.wait_for(Option::is_some).await.unwrap().clone().unwrap()
+        within(self.leading.wait_for(Option::is_some)).await.unwrap().clone().unwrap()
     }
 
     async fn stands_by(&mut self) {
-        self.leading.wait_for(Option::is_none).await.unwrap();
+        within(self.leading.wait_for(Option::is_none)).await.unwrap();
     }
 
     /// The next renewal after what is known.
@@ -58,11 +58,19 @@ impl Contender {
     }
 }
 
+/// A wait that fails rather than hangs: ten leases of held time.
+async fn within<T>(wait: impl Future<Output = T>) -> T {
+    tokio::time::timeout(10 * LEASE, wait).await.unwrap()
+}
+
 /// Until the server has seen so many calls.
 async fn calls(server: &ApiServer, count: usize) {
-    while server.calls().len() < count {
-        sleep(Duration::from_millis(100)).await;
-    }
+    within(async {
+        while server.calls().len() < count {
+            sleep(Duration::from_millis(100)).await;
+        }
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -168,7 +176,10 @@ async fn shutdown_keeps_renewing_until_release_which_makes_the_lease_nobodys() {
     baz.ends().await.unwrap();
     assert!(leading.borrow_and_update().is_none());
     let spec = server.spec();
-    assert_eq!((spec.holder_identity.as_deref(), spec.lease_duration_seconds, spec.lease_transitions), (Some(""), Some(1), Some(0)));
+    assert_eq!(
+        (spec.holder_identity.as_deref(), spec.lease_duration_seconds, spec.lease_transitions),
+        (Some(""), Some(1), Some(0))
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -235,7 +246,9 @@ async fn no_candidate_contends_and_one_that_withdraws_leaves_others_a_lease_dura
 
     baz.candidate.send_replace(false);
     baz.stands_by().await;
-    calls(&server, server.calls().len() + 2).await;
+    while !server.holder().is_empty() {
+        sleep(RETRY).await;
+    }
     let idle = server.calls().len();
     sleep(3 * LEASE).await;
     assert_eq!((server.calls().len(), server.holder().as_str()), (idle, ""));

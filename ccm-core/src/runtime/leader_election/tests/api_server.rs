@@ -117,7 +117,9 @@ impl State {
         match (method, current) {
             (&Method::GET, Some(_)) => answer(200, &json!(self.lease)),
             (&Method::POST, None) => answer(201, &json!(self.store(sent()))),
-            (&Method::PUT, Some(version)) if sent().metadata.resource_version == version => answer(200, &json!(self.store(sent()))),
+            (&Method::PUT, Some(version)) if sent().metadata.resource_version == version => {
+                answer(200, &json!(self.store(sent())))
+            }
             (_, None) => refusal(404),
             (_, Some(_)) => refusal(409),
         }
@@ -125,7 +127,12 @@ impl State {
 }
 
 fn refusal(code: u16) -> Response<Body> {
-    let status = json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "scripted", "reason": "Scripted", "code": code });
+    let reason = match code {
+        404 => "NotFound",
+        409 => "Conflict",
+        _ => "InternalError",
+    };
+    let status = json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "scripted", "reason": reason, "code": code });
     answer(code, &status)
 }
 
