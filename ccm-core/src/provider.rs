@@ -118,7 +118,7 @@ pub enum Outcome {
     Terminal,
     /// A repeat may succeed, not before `after` if the provider knows.
     Retry {
-        /// The provider's RetryInfo.
+        /// The provider's `RetryInfo`.
         after: Option<Duration>,
     },
     /// The provider does not serve this.

@@ -50,7 +50,7 @@ async fn lead(provider: &Live, mut terms: Terms, cluster: &v1::ClusterRef) {
         let started = Instant::now();
         match hold(provider, &term, terms.clone(), cluster).await {
             Ok(()) if is_over(&term, terms.borrow().as_ref()) => {
-                tracing::info!(epoch = term.epoch, "the Lead stream ended with the term")
+                tracing::info!(epoch = term.epoch, "the Lead stream ended with the term");
             }
             Ok(()) => warn(&term, &Status::unavailable("the provider ended the stream")),
             Err(status) => warn(&term, &status),

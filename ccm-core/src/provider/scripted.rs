@@ -13,6 +13,7 @@ use tokio::net::UnixListener;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 use tokio_stream::wrappers::{UnixListenerStream, WatchStream};
+use tonic::metadata::MetadataMap;
 use tonic::transport::Server;
 use tonic::{Request, Response, Status, Streaming};
 use v1::identity_server::{Identity, IdentityServer};
@@ -22,6 +23,9 @@ use v1::zones_server::{Zones, ZonesServer};
 use super::description;
 use crate::model::provider_info::ProviderInfo;
 
+/// The metadata of a call and the names that it asked for.
+type Batch = (MetadataMap, Vec<String>);
+type Edit = fn(Vec<v1::InstanceResult>) -> Result<Vec<v1::InstanceResult>, Status>;
 type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 /// What it says, and what it was told.
@@ -33,9 +37,9 @@ pub struct Scripted {
     pub led: Arc<watch::Sender<Vec<Option<v1::LeadRequest>>>>,
     /// What the next Lead streams answer instead.
     pub lead_failures: Arc<Mutex<VecDeque<Status>>>,
-    pub batches: Arc<Mutex<Vec<(tonic::metadata::MetadataMap, Vec<String>)>>>,
+    pub batches: Arc<Mutex<Vec<Batch>>>,
     /// What becomes of each batch's results before they are sent.
-    pub edit: Arc<Mutex<fn(Vec<v1::InstanceResult>) -> Result<Vec<v1::InstanceResult>, Status>>>,
+    pub edit: Arc<Mutex<Edit>>,
     /// Held while a batch is answered, where a test wants to come in between.
     pub gate: Arc<tokio::sync::Semaphore>,
     pub seen: Arc<watch::Sender<Vec<String>>>,

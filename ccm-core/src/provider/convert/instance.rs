@@ -38,7 +38,7 @@ pub fn read(path: &str, wire: v1::Instance, info: &ProviderInfo) -> Result<Insta
     Ok(Instance { warnings, ..instance })
 }
 
-/// Where a machine is, from GetZone.
+/// Where a machine is, from `GetZone`.
 pub fn set_zone(instance: &mut Instance, zone: v1::Zone) {
     let mut reader = Reader { path: "zone", warnings: Vec::new() };
     instance.zone = reader.label("zone", zone.zone);

@@ -56,8 +56,12 @@ mod tests {
     use super::*;
 
     fn check(valid: fn(&str) -> Result<(), &'static str>, good: &[&str], bad: &[&str]) {
-        good.iter().for_each(|it| assert_eq!(valid(it), Ok(()), "{it}"));
-        bad.iter().for_each(|it| assert!(valid(it).is_err(), "{it}"));
+        for it in good {
+            assert_eq!(valid(it), Ok(()), "{it}");
+        }
+        for it in bad {
+            assert!(valid(it).is_err(), "{it}");
+        }
     }
 
     #[test]

@@ -13,8 +13,8 @@ fn context() -> Context {
     Context { info: Arc::new(scripted::model_info()), identity: "here".into(), now: Timestamp::from_second(NOW).unwrap() }
 }
 
-fn at(seconds: i64) -> Option<prost_types::Timestamp> {
-    Some(prost_types::Timestamp { seconds, nanos: 0 })
+fn at(seconds: i64) -> prost_types::Timestamp {
+    prost_types::Timestamp { seconds, nanos: 0 }
 }
 
 fn machine() -> v1::Instance {
@@ -22,7 +22,7 @@ fn machine() -> v1::Instance {
 }
 
 fn result(outcome: Outcome) -> v1::InstanceResult {
-    v1::InstanceResult { node_name: "a".to_owned(), observed_at: at(NOW), outcome: Some(outcome) }
+    v1::InstanceResult { node_name: "a".to_owned(), observed_at: Some(at(NOW)), outcome: Some(outcome) }
 }
 
 fn read(results: Vec<v1::InstanceResult>) -> Result<Answer, ProviderError> {
@@ -53,8 +53,8 @@ fn contradictory_answers_are_errors_that_name_the_field() {
         ("results[0]: has no outcome", vec![v1::InstanceResult { outcome: None, ..found() }]),
         ("results[0].observed_at: is missing", vec![v1::InstanceResult { observed_at: None, ..found() }]),
         ("results[0].observed_at: is missing", vec![v1::InstanceResult { observed_at: None, ..gone() }]),
-        ("results[0].observed_at: is not a time", vec![v1::InstanceResult { observed_at: at(i64::MAX), ..gone() }]),
-        ("is in the future", vec![v1::InstanceResult { observed_at: at(NOW + 301), ..gone() }]),
+        ("results[0].observed_at: is not a time", vec![v1::InstanceResult { observed_at: Some(at(i64::MAX)), ..gone() }]),
+        ("is in the future", vec![v1::InstanceResult { observed_at: Some(at(NOW + 301)), ..gone() }]),
         ("results[0].instance.state: is not set", with(|it| it.state = 0)),
         ("results[0].instance.state: is not set", with(|it| it.state = 99)),
         ("results[0].instance.provider_id: \"aws://a\" begins with none", with(|it| it.provider_id = "aws://a".to_owned())),

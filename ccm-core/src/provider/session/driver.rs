@@ -99,7 +99,7 @@ impl Driver {
                 self.board.refuse(ProviderState::IdentityChanged { accepted, found: Arc::new(info) });
             }
             Err(Verdict::Later(message)) if self.board.knows(&info) => {
-                tracing::debug!(message, "the provider keeps its standing")
+                tracing::debug!(message, "the provider keeps its standing");
             }
             Err(Verdict::Later(message)) => self.board.disconnected(message),
         }
