@@ -5,3 +5,6 @@ pub mod gate;
 pub mod nodes;
 pub mod patch;
 pub mod state;
+
+#[cfg(test)]
+pub(crate) mod scripted_api;

@@ -233,4 +233,6 @@ impl Lifecycle {
 }
 
 #[cfg(test)]
+mod fixtures;
+#[cfg(test)]
 mod tests;

@@ -186,3 +186,6 @@ fn classify(node: &Node, lookup: &Lookup) -> Said {
 fn is_another(node: &Node, instance: &Instance) -> bool {
     matches!((&node.provider_id, &instance.provider_id), (Some(of_node), Some(of_instance)) if of_node != of_instance)
 }
+
+#[cfg(test)]
+mod tests;
