@@ -170,5 +170,8 @@ fn status(code: u16) -> (u16, Value) {
         _ => "InternalError",
     };
     let message = format!("scripted {reason}");
-    (code, json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure", "message": message, "reason": reason, "code": code }))
+    (
+        code,
+        json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure", "message": message, "reason": reason, "code": code }),
+    )
 }

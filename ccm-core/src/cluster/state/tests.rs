@@ -156,7 +156,8 @@ fn a_lost_history_counts_as_spent_and_a_first_installation_does_not() {
 #[test]
 fn pruning_forgets_what_is_older_than_the_window_and_no_more() {
     let mut state = full();
-    state.deletions = Some(vec![deletion("old", 0, Cause::Absent), deletion("young", 1, Cause::Absent), deletion("ahead", 99, Cause::Absent)]);
+    state.deletions =
+        Some(vec![deletion("old", 0, Cause::Absent), deletion("young", 1, Cause::Absent), deletion("ahead", 99, Cause::Absent)]);
     state.prune(at(10), WINDOW);
     let left: Vec<_> = state.deletions.iter().flatten().map(|deletion| (deletion.node.as_str(), deletion.at)).collect();
     assert_eq!(left, [("young", at(1)), ("ahead", at(10))]);

@@ -12,7 +12,7 @@ use crate::names;
 
 pub const IDENTITY: &str = "simulated/project/region";
 
-/// Seconds after an hour at which every test begins.
+/// Seconds after a moment at which every test begins.
 pub fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(1_700_000_000 + seconds).unwrap()
 }

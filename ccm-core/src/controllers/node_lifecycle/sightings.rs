@@ -165,7 +165,12 @@ impl Sightings {
 
     /// When the earliest sighting that still needs its second answer may get it.
     pub fn due(&self, now: Instant, confirmation: Duration) -> Option<Instant> {
-        self.gone.values().filter(|sighting| !sighting.confirmed).map(|sighting| sighting.first + confirmation).filter(|due| *due > now).min()
+        self.gone
+            .values()
+            .filter(|sighting| !sighting.confirmed)
+            .map(|sighting| sighting.first + confirmation)
+            .filter(|due| *due > now)
+            .min()
     }
 }
 

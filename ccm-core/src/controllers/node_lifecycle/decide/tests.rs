@@ -44,7 +44,11 @@ fn each_rule_decides_by_itself() {
         Case { lookup: Lookup::NotMine(String::new()), ..case("not mine", |_| ()) },
         Case { lookup: Lookup::Ambiguous(Vec::new()), ..case("ambiguous", |_| ()) },
         Case { asked: false, ..case("ready", |node| node.ready = Ready::True) },
-        Case { asked: false, taint: Some(false), ..case("ready and tainted", |node| *node = ready(tainted(node.clone(), SHUTDOWN))) },
+        Case {
+            asked: false,
+            taint: Some(false),
+            ..case("ready and tainted", |node| *node = ready(tainted(node.clone(), SHUTDOWN)))
+        },
         Case { asked: false, ..case("foreign", |node| node.provider_id = Some("other://n".into())) },
         Case {
             asked: false,
@@ -63,7 +67,10 @@ fn each_rule_decides_by_itself() {
                 node.created_at = at(-800);
             })
         },
-        Case { deleted: Some(Cause::Absent), ..case("joining for too long", |node| *node = tainted(node.clone(), UNINITIALIZED)) },
+        Case {
+            deleted: Some(Cause::Absent),
+            ..case("joining for too long", |node| *node = tainted(node.clone(), UNINITIALIZED))
+        },
         Case { asked: false, ..case("going already", |node| node.deleted_at = Some(at(-1))) },
         Case {
             asked: false,

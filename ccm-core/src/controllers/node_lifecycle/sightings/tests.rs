@@ -45,7 +45,10 @@ fn a_second_answer_confirms_only_if_late_enough_newer_and_of_the_same_node_and_c
         second("deleted, but another machine", elsewhere, 60, 60, None),
         Second { answer: None, ..second("an error says nothing", Lookup::NotFound, 60, 60, Some(false)) },
         Second { answer: Some(other_cloud), ..second("another cloud", Lookup::NotFound, 60, 60, Some(false)) },
-        Second { node: another(|node| node.uid = "new".into()), ..second("another object", Lookup::NotFound, 60, 60, Some(false)) },
+        Second {
+            node: another(|node| node.uid = "new".into()),
+            ..second("another object", Lookup::NotFound, 60, 60, Some(false))
+        },
         Second {
             node: another(|node| node.provider_id = Some("sim://new".into())),
             ..second("another machine", Lookup::NotFound, 60, 60, Some(false))

@@ -118,7 +118,10 @@ fn the_budget_of_a_zone_and_of_the_cluster_bounds_a_set() {
             budget: Budget { zone_fraction: 1.0, limit: 100, ..BUDGET },
             ..cluster("all but one", [3, 10, 10], [2, 0, 0], (2, &[]))
         },
-        Cluster { budget: Budget { limit: 0, ..BUDGET }, ..cluster("a limit of none", [67, 67, 66], [1, 0, 0], (0, &["cluster"])) },
+        Cluster {
+            budget: Budget { limit: 0, ..BUDGET },
+            ..cluster("a limit of none", [67, 67, 66], [1, 0, 0], (0, &["cluster"]))
+        },
         Cluster { ready_absent: [1, 0, 0], ..cluster("one ready node", [67, 67, 66], [1, 0, 0], (1, &[])) },
         Cluster { ready_absent: [2, 0, 0], ..cluster("two ready nodes of a zone", [67, 67, 66], [1, 1, 0], (1, &["a"])) },
         Cluster { ready_absent: [1, 1, 0], ..cluster("ready nodes of two zones", [67, 67, 66], [0, 0, 1], (0, &["cluster"])) },
@@ -147,7 +150,13 @@ fn a_breaker_that_holds_keeps_its_scope_and_trips_no_second_time() {
 #[test]
 fn a_node_whose_delete_failed_is_charged_once() {
     let mut state = history(&[]);
-    state.record([Deletion { node: "a000".into(), uid: "uid-a000".into(), zone: Some("a".into()), at: at(-9), cause: Cause::Absent }]);
+    state.record([Deletion {
+        node: "a000".into(),
+        uid: "uid-a000".into(),
+        zone: Some("a".into()),
+        at: at(-9),
+        cause: Cause::Absent,
+    }]);
     let verdict = judged(&cluster("", [3, 3, 3], [1, 0, 0], (1, &[])), &state);
     assert_eq!((verdict.allowed.len(), verdict.trips.len()), (1, 0));
 }
@@ -168,11 +177,13 @@ fn a_trip_lists_what_was_seen_and_says_it_in_words() {
     let trip = judged(&cluster("", [67, 67, 66], [67, 0, 0], (0, &["a"])), &history(&[])).trips.remove(0);
     assert_eq!((trip.count, trip.nodes.len()), (67, 67));
     assert!(trip.lists("a000", "uid-a000") && !trip.lists("a000", "another") && !trip.lists("b000", "uid-b000"));
-    let reason = "the machines of 67 of 67 nodes of zone \"a\" are not known and 0 were deleted before, where 13 may be within 10m";
+    let reason =
+        "the machines of 67 of 67 nodes of zone \"a\" are not known and 0 were deleted before, where 13 may be within 10m";
     assert_eq!((trip.reason.as_str(), trip.id.as_str()), (reason, "zone-a-20231114-221320"));
     let all: Vec<_> = (0..9000).map(|index| ready(node(&format!("n{index}"), "a"))).collect();
     let all: Vec<_> = all.iter().collect();
     let state = history(&[]);
-    let trip = judge(&Case { nodes: &all, absent: &[], ready_absent: &all, state: &state, now: at(0), budget: BUDGET }).trips.remove(0);
+    let trip =
+        judge(&Case { nodes: &all, absent: &[], ready_absent: &all, state: &state, now: at(0), budget: BUDGET }).trips.remove(0);
     assert_eq!((trip.count, trip.nodes.len()), (9000, Trip::LISTED), "a ConfigMap holds 1 MiB");
 }

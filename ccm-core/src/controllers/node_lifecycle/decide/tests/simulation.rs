@@ -154,7 +154,8 @@ impl Simulation {
     fn most_in_a_window(&self, zone: Option<&str>) -> usize {
         let of_zone = |deletion: &&Deletion| zone.is_none_or(|zone| deletion.zone.as_deref() == Some(zone));
         let times: Vec<_> = self.deleted.iter().filter(of_zone).map(|deletion| deletion.at).collect();
-        let from = |first: &Timestamp| times.iter().filter(|time| (0..600).contains(&(time.as_second() - first.as_second()))).count();
+        let from =
+            |first: &Timestamp| times.iter().filter(|time| (0..600).contains(&(time.as_second() - first.as_second()))).count();
         times.iter().map(from).max().unwrap_or_default()
     }
 }
@@ -264,14 +265,18 @@ fn a_release_lets_exactly_the_listed_nodes_go() {
     assert!(simulation.state.take_release(at(60)).is_some());
     simulation.run(60, lie);
     assert!(simulation.deleted.iter().take(66).all(|deletion| deletion.cause == Cause::Released));
-    assert_eq!(simulation.deleted.iter().find(|deletion| deletion.node == "n000").map(|deletion| deletion.cause), Some(Cause::Absent));
+    assert_eq!(
+        simulation.deleted.iter().find(|deletion| deletion.node == "n000").map(|deletion| deletion.cause),
+        Some(Cause::Absent)
+    );
     assert_eq!(simulation.deleted.len(), 67, "the one that was not listed went by the ordinary budget");
 }
 
 #[test]
 fn ready_nodes_that_are_not_found_trip_before_anything_goes() {
     let mut simulation = two_hundred(|node| if node.name == "n007" { node } else { ready(node) });
-    let lie = |node: &Node| if ["n001", "n004", "n007"].contains(&node.name.as_str()) { Some(Lookup::NotFound) } else { running() };
+    let lie =
+        |node: &Node| if ["n001", "n004", "n007"].contains(&node.name.as_str()) { Some(Lookup::NotFound) } else { running() };
     simulation.run(600, lie);
     assert_eq!((simulation.deleted.len(), simulation.trips), (0, 1));
     simulation.run(120, |node| if node.name == "n007" { Some(Lookup::NotFound) } else { running() });
