@@ -7,3 +7,6 @@ pub mod patch;
 pub mod state;
 #[cfg(test)]
 pub mod scripted;
+
+#[cfg(test)]
+pub(crate) mod scripted_api;

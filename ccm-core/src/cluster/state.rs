@@ -174,9 +174,11 @@ impl State {
             history.retain(|deletion| within(deletion.at, now, window));
             let uncounted = history.iter().filter(|deletion| deletion.cause != Cause::Absent).count();
             let mut surplus = uncounted.saturating_sub(UNCOUNTED_KEPT);
-            history.retain(|deletion| deletion.cause == Cause::Absent || surplus == 0 || {
-                surplus -= 1;
-                false
+            history.retain(|deletion| {
+                deletion.cause == Cause::Absent || surplus == 0 || {
+                    surplus -= 1;
+                    false
+                }
             });
         }
         let latest = now.checked_add(signed(window)).unwrap_or(now);

@@ -170,7 +170,8 @@ impl Lifecycle {
     /// Reads the state where it is not known, or where an operator may have released a breaker or accepted another cloud, and
     /// begins what has to be begun.
     async fn refresh_state(&mut self, nodes: &[Arc<Node>], provider: &ProviderInfo) -> Result<(), StateError> {
-        let trusted = |state: &State| state.accepted_identity.as_ref().is_none_or(|accepted| *accepted == provider.cloud_identity);
+        let trusted =
+            |state: &State| state.accepted_identity.as_ref().is_none_or(|accepted| *accepted == provider.cloud_identity);
         if self.state.as_ref().is_some_and(|state| state.trips.is_empty() && trusted(state)) {
             return Ok(());
         }
@@ -201,7 +202,7 @@ impl Lifecycle {
     }
 
     async fn act(&mut self, mut plan: Plan) {
-        act::taint(&self.ctx, &plan.taint, &plan.untaint).await;
+        act::taint(&self.ctx, std::mem::take(&mut plan.taint), std::mem::take(&mut plan.untaint)).await;
         let holds = std::mem::take(&mut plan.holds);
         let Some(mut state) = self.state.take() else { return };
         let result = self.change(&mut state, plan).await;
@@ -232,5 +233,7 @@ impl Lifecycle {
     }
 }
 
+#[cfg(test)]
+mod fixtures;
 #[cfg(test)]
 mod tests;

@@ -43,7 +43,10 @@ struct Data {
 }
 
 impl Data {
-    fn parsed<T: FromStr<Err: std::error::Error + Send + Sync + 'static>>(&self, key: &'static str) -> Result<Option<T>, StateError> {
+    fn parsed<T: FromStr<Err: std::error::Error + Send + Sync + 'static>>(
+        &self,
+        key: &'static str,
+    ) -> Result<Option<T>, StateError> {
         let value = self.values.get(key);
         value.map(|text| text.trim().parse()).transpose().map_err(|source| StateError::unreadable(key, source))
     }

@@ -117,7 +117,8 @@ impl StateStore {
 
     /// The accepted identity; where there is none yet, the one found becomes it (trust on first use).
     pub async fn accepted_identity_or(&self, found: &str) -> Result<String, StateError> {
-        let accept = |state: &mut State| state.accepted_identity = state.accepted_identity.take().or_else(|| Some(found.to_owned()));
+        let accept =
+            |state: &mut State| state.accepted_identity = state.accepted_identity.take().or_else(|| Some(found.to_owned()));
         let state = self.update(accept).await?;
         Ok(state.accepted_identity.unwrap_or_else(|| found.to_owned()))
     }

@@ -77,9 +77,7 @@ async fn confirm(ctx: &NodeContext, doomed: &[Doomed]) -> Result<(), ActError> {
     };
     match doomed.iter().find(|one| !trusted(one)) {
         None => Ok(()),
-        Some(one) => {
-            Err(ActError::Identity { decided: one.cloud_identity.to_string(), found: found.cloud_identity.clone() })
-        }
+        Some(one) => Err(ActError::Identity { decided: one.cloud_identity.to_string(), found: found.cloud_identity.clone() }),
     }
 }
 
@@ -130,10 +128,10 @@ async fn delete_one(ctx: &NodeContext, one: Doomed) {
 }
 
 /// Adds and removes the shutdown taint.
-pub(super) async fn taint(ctx: &NodeContext, add: &[Arc<Node>], remove: &[Arc<Node>]) {
-    let changes = add.iter().map(|node| (node, true)).chain(remove.iter().map(|node| (node, false)));
+pub(super) async fn taint(ctx: &NodeContext, add: Vec<Arc<Node>>, remove: Vec<Arc<Node>>) {
+    let changes = add.into_iter().map(|node| (node, true)).chain(remove.into_iter().map(|node| (node, false)));
     each(changes.collect(), |(node, stopped)| async move {
-        match set_taint(ctx, node, stopped).await {
+        match set_taint(ctx, &node, stopped).await {
             Ok(()) | Err(WriteError::Gone) => {}
             Err(error) => tracing::warn!(%error, node = node.name, stopped, "the shutdown taint was not changed"),
         }
@@ -176,6 +174,3 @@ fn taint_patch(node: &Node, stopped: bool) -> NodePatch {
     }
     NodePatch { taints: Some(taints), ..NodePatch::default() }
 }
-
-#[cfg(test)]
-mod tests;

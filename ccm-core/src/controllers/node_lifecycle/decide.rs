@@ -108,7 +108,8 @@ pub(super) enum Hold {
 pub(super) fn to_look_up(observed: &Observed<'_>) -> Vec<Arc<Node>> {
     let trips = observed.state.map(|state| state.trips.as_slice()).unwrap_or_default();
     let listed = |node: &Node| trips.iter().any(|trip| trip.lists(&node.name, &node.uid));
-    let suspect = |node: &Node| is_ours(node, observed.provider) && (listed(node) || observed.sightings.is_ready_absent(&node.name));
+    let suspect =
+        |node: &Node| is_ours(node, observed.provider) && (listed(node) || observed.sightings.is_ready_absent(&node.name));
     let wanted = |node: &Node| is_examined(node, observed) && (node.ready != Ready::True || suspect(node));
     observed.nodes.iter().filter(|node| wanted(node)).cloned().collect()
 }

@@ -165,7 +165,12 @@ impl Sightings {
 
     /// When the earliest sighting that still needs its second answer may get it.
     pub fn due(&self, now: Instant, confirmation: Duration) -> Option<Instant> {
-        self.gone.values().filter(|sighting| !sighting.confirmed).map(|sighting| sighting.first + confirmation).filter(|due| *due > now).min()
+        self.gone
+            .values()
+            .filter(|sighting| !sighting.confirmed)
+            .map(|sighting| sighting.first + confirmation)
+            .filter(|due| *due > now)
+            .min()
     }
 }
 
@@ -186,3 +191,6 @@ fn classify(node: &Node, lookup: &Lookup) -> Said {
 fn is_another(node: &Node, instance: &Instance) -> bool {
     matches!((&node.provider_id, &instance.provider_id), (Some(of_node), Some(of_instance)) if of_node != of_instance)
 }
+
+#[cfg(test)]
+mod tests;

@@ -32,7 +32,12 @@ pub(crate) struct Budget {
 impl Budget {
     /// How many nodes of a zone that has so many.
     fn of_zone(&self, known: usize) -> usize {
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "a part of a count")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            clippy::cast_precision_loss,
+            reason = "a part of a count"
+        )]
         let part = (known as f64 * self.zone_fraction.clamp(0.0, 1.0)).floor() as usize;
         let all = if known >= NEVER_ALL_OF { known - 1 } else { known };
         part.max(1).min(all)
@@ -121,7 +126,8 @@ impl<'a> Case<'a> {
         zones.retain(|zone, absent| self.used(absent, Some(zone)) + absent.len() > self.budget.of_zone(self.known(Some(zone))));
         let (zone, absent) = zones.pop_first()?;
         if !zones.is_empty() {
-            let reason = format!("the machines of {} nodes are not known, more than {} zones may lose", judged.len(), zones.len() + 1);
+            let reason =
+                format!("the machines of {} nodes are not known, more than {} zones may lose", judged.len(), zones.len() + 1);
             return Some(self.trip(Scope::Cluster, self.with_window(&reason), &judged));
         }
         let (known, most) = (self.known(Some(zone)), self.budget.of_zone(self.known(Some(zone))));

@@ -40,7 +40,8 @@ impl<'a> Rules<'a> {
             plan.holds.push(hold);
             return;
         }
-        let (absent, known): (Vec<_>, Vec<_>) = self.candidates().into_iter().partition(|candidate| candidate.cause == Cause::Absent);
+        let (absent, known): (Vec<_>, Vec<_>) =
+            self.candidates().into_iter().partition(|candidate| candidate.cause == Cause::Absent);
         plan.deletions.extend(known.iter().filter(|candidate| candidate.may_go).map(Candidate::doomed));
         if absent.iter().any(|candidate| candidate.may_go) {
             self.judge(&absent, plan);
