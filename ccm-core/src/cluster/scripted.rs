@@ -78,6 +78,11 @@ impl ApiServer {
         model(&self.state.lock().nodes[name])
     }
 
+    /// All nodes as they are now.
+    pub fn all(&self) -> Vec<Node> {
+        self.state.lock().nodes.values().map(model).collect()
+    }
+
     /// From now on, whatever changes is shown in this view, as a watch would.
     pub fn feed(&self, nodes: &Nodes) {
         self.state.lock().feeds = Some(nodes.clone());

@@ -50,7 +50,7 @@ fn is_hostname(address: &Address) -> bool {
 
 /// Order matters until a node is initialised: it decides its primary family. Nothing follows a later change of it, so
 /// that a provider whose order varies causes no writes.
-fn differ(node: &Node, wanted: &[Address]) -> bool {
+pub(super) fn differ(node: &Node, wanted: &[Address]) -> bool {
     if node.is_uninitialized() { node.addresses != wanted } else { sorted(&node.addresses) != sorted(wanted) }
 }
 
