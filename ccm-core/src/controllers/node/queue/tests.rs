@@ -12,7 +12,9 @@ fn failed(queue: &mut Queue, seen: u64) -> Duration {
 #[test]
 fn a_node_that_is_named_often_is_taken_once_with_its_strongest_cause() {
     let mut queue = Queue::default();
-    [Cause::Changed, Cause::Refresh, Cause::Changed].into_iter().for_each(|cause| queue.add("a".into(), cause));
+    for cause in [Cause::Changed, Cause::Refresh, Cause::Changed] {
+        queue.add("a".into(), cause);
+    }
     assert_eq!(queue.take_ready(), [("a".to_owned(), Cause::Refresh)].into());
     assert!(queue.take_ready().is_empty());
 }

@@ -167,7 +167,7 @@ impl World {
         let term = Term { epoch: 1, holder: "me".into(), valid_until: Instant::now() + std::time::Duration::from_hours(1) };
         let (term, terms) = watch::channel(Some(term));
         let (provider, states) = watch::channel(ProviderState::Ready(Arc::new(provider())));
-        let (events, notes) = Events::queue(100_000);
+        let (events, receiver) = Events::queue(100_000);
         let instances = Arc::new(FakeInstances::default());
         let ctx = NodeContext {
             nodes: view,
@@ -179,7 +179,7 @@ impl World {
             metrics: NodeMetrics::new(&mut Registry::default()),
             health: Health::default(),
         };
-        Self { ctx, server, instances, provider, term, notes }
+        Self { ctx, server, instances, provider, term, notes: receiver }
     }
 
     /// Adds or changes a node, as somebody else would.
