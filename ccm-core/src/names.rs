@@ -5,7 +5,7 @@
 pub const NAMESPACE: &str = "kube-system";
 /// Go's lease, shared so that a Go cloud-controller-manager and ccm-core never lead together.
 pub const LEASE: &str = "cloud-controller-manager";
-/// The ConfigMap that holds what must survive a restart is this and the provider's name.
+/// The `ConfigMap` that holds what must survive a restart is this and the provider's name.
 pub const STATE_CONFIG_MAP_PREFIX: &str = "ccm-core-";
 
 /// Names of controllers, as in `--controllers` and in Go's metrics.
@@ -48,7 +48,7 @@ pub mod annotations {
     pub const PROVIDED_NODE_IP: &str = "alpha.kubernetes.io/provided-node-ip";
     /// Which labels this controller wrote: a JSON object of label to value.
     pub const APPLIED_LABELS: &str = "ccm-core.dev/applied-labels";
-    /// On the state ConfigMap: the id of a tripped breaker that the operator releases.
+    /// On the state `ConfigMap`: the id of a tripped breaker that the operator releases.
     pub const RELEASE_BREAKER: &str = "ccm-core.dev/release-breaker";
 }
 

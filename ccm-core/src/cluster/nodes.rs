@@ -127,7 +127,9 @@ impl Shared {
         let changed = self.nodes.iter().filter(|(name, node)| before.get(*name) != Some(node)).map(|(name, _)| name);
         let gone = before.keys().filter(|name| !self.nodes.contains_key(*name));
         let names: Vec<_> = changed.chain(gone).cloned().collect();
-        names.iter().for_each(|name| self.tell(name));
+        for name in &names {
+            self.tell(name);
+        }
     }
 
     fn show(&mut self, node: Node) {

@@ -1,6 +1,6 @@
 //! An API server for tests of stages: it holds nodes in memory, checks UIDs and resourceVersions as the real one does, applies
 //! the patches that this crate makes, remembers every request, and can be told to fail. It validates nothing else.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::missing_panics_doc)]
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::pin;
 use std::sync::Arc;
@@ -59,7 +59,9 @@ impl ApiServer {
             while let Some((request, respond)) = handle.next_request().await {
                 let (code, body) = answering.answer(request).await;
                 let response = Response::builder().status(code).header("content-type", "application/json");
-                respond.send_response(response.body(Body::from(body.to_string().into_bytes())).unwrap());
+                respond.send_response(
+                    response.body(Body::from(body.to_string().into_bytes())).expect("a status, a header and a body"),
+                );
             }
         });
         (server, Client::new(service, "default"))
@@ -68,7 +70,7 @@ impl ApiServer {
     /// Adds or replaces a node, giving it the next resourceVersion.
     pub fn put(&self, node: Value) {
         let mut state = self.state.lock();
-        let name = node["metadata"]["name"].as_str().unwrap().to_owned();
+        let name = node["metadata"]["name"].as_str().expect("a node has a name").to_owned();
         state.nodes.insert(name.clone(), node);
         state.changed(&name);
     }
@@ -76,6 +78,11 @@ impl ApiServer {
     /// The node as it is now.
     pub fn node(&self, name: &str) -> Node {
         model(&self.state.lock().nodes[name])
+    }
+
+    /// All nodes as they are now.
+    pub fn all(&self) -> Vec<Node> {
+        self.state.lock().nodes.values().map(model).collect()
     }
 
     /// From now on, whatever changes is shown in this view, as a watch would.
@@ -104,7 +111,7 @@ impl ApiServer {
 
     async fn answer(&self, request: Request<Body>) -> (u16, Value) {
         let (parts, body) = request.into_parts();
-        let body = body.collect().await.unwrap().to_bytes();
+        let body = body.collect().await.expect("bodies are in memory").to_bytes();
         let call = Call {
             method: parts.method.to_string(),
             path: parts.uri.path().to_owned(),
@@ -151,7 +158,7 @@ impl State {
 
     fn changed(&mut self, name: &str) {
         self.version += 1;
-        let node = self.nodes.get_mut(name).unwrap();
+        let node = self.nodes.get_mut(name).expect("it was just there");
         node["metadata"]["resourceVersion"] = json!(self.version.to_string());
         let node = model(node);
         self.feeds.iter().for_each(|view| view.show(node.clone()));
@@ -160,7 +167,7 @@ impl State {
 
 /// The node in the model's terms.
 pub fn model(node: &Value) -> Node {
-    convert::node(serde_json::from_value(node.clone()).unwrap())
+    convert::node(serde_json::from_value(node.clone()).expect("tests hold valid nodes"))
 }
 
 /// A strategic merge, as far as lists with `$patch: replace` and atomic lists go.

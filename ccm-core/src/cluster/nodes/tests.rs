@@ -20,7 +20,9 @@ fn node(name: &str, version: &str) -> core::Node {
 fn list(view: &Nodes, synced: &watch::Sender<bool>, nodes: &[(&str, &str)]) {
     let mut shared = view.shared.write();
     shared.apply(watcher::Event::Init, synced);
-    nodes.iter().for_each(|(name, version)| shared.apply(watcher::Event::InitApply(node(name, version)), synced));
+    for (name, version) in nodes {
+        shared.apply(watcher::Event::InitApply(node(name, version)), synced);
+    }
     shared.apply(watcher::Event::InitDone, synced);
 }
 

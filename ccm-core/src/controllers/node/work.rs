@@ -113,7 +113,7 @@ fn write_failed(node: &Node, error: &WriteError) -> Outcome {
     match error {
         WriteError::Gone => return Outcome::NOTHING,
         WriteError::Closed(_) | WriteError::Conflict => {
-            tracing::debug!(node = node.name, %error, "a node was not written; later")
+            tracing::debug!(node = node.name, %error, "a node was not written; later");
         }
         WriteError::Api(_) => tracing::warn!(node = node.name, %error, "a node was not written; it is tried again"),
     }

@@ -50,7 +50,7 @@ fn is_hostname(address: &Address) -> bool {
 
 /// Order matters until a node is initialised: it decides its primary family. Nothing follows a later change of it, so
 /// that a provider whose order varies causes no writes.
-fn differ(node: &Node, wanted: &[Address]) -> bool {
+pub(super) fn differ(node: &Node, wanted: &[Address]) -> bool {
     if node.is_uninitialized() { node.addresses != wanted } else { sorted(&node.addresses) != sorted(wanted) }
 }
 
@@ -88,10 +88,9 @@ fn parse_node_ips(text: &str) -> Result<Vec<IpAddr>, NodeIpError> {
     let parse = |part: &str| parse_ip(part).ok_or_else(|| NodeIpError::Unparsable(part.to_owned()));
     let ips: Vec<IpAddr> = text.split(',').map(parse).collect::<Result<_, _>>()?;
     match ips.as_slice() {
-        [_] => Ok(ips),
         [first, second] if first.is_ipv4() == second.is_ipv4() => Err(NodeIpError::NotDualStack),
         [first, second] if first.is_unspecified() || second.is_unspecified() => Err(NodeIpError::Unspecified),
-        [_, _] => Ok(ips),
+        [_] | [_, _] => Ok(ips),
         _ => Err(NodeIpError::NotDualStack),
     }
 }
