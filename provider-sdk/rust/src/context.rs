@@ -51,6 +51,13 @@ impl CallContext {
         self
     }
 
+    /// The same call, cancelled with `cancelled`.
+    #[must_use]
+    pub fn with_cancellation(mut self, cancelled: CancellationToken) -> Self {
+        self.cancelled = cancelled;
+        self
+    }
+
     /// The same call as a mutation under a leader: it has no deadline, since its work outlives the caller's, and it is
     /// cancelled with `cancelled`.
     #[must_use]
@@ -101,6 +108,18 @@ impl CallContext {
     /// When the SDK answers with what it has: 90 % of the caller's deadline.
     pub fn answer_by(&self) -> Option<Instant> {
         self.answer_by
+    }
+
+    /// When the SDK gives up on the items of a batch: between `answer_by` and the deadline, so that a provider which keeps
+    /// to `answer_by` is heard.
+    pub(crate) fn items_by(&self) -> Option<Instant> {
+        let (answer_by, deadline) = (self.answer_by?, self.deadline?);
+        Some(answer_by + (deadline.saturating_duration_since(answer_by)) / 3)
+    }
+
+    /// The same call without a deadline and with a cancellation of its own: a stream that stays open.
+    pub(crate) fn unbounded(self) -> Self {
+        Self { deadline: None, answer_by: None, cancelled: CancellationToken::new(), ..self }
     }
 
     /// Fires when the result is of no more use: a read's caller is gone or its deadline has passed, or a mutation's leader

@@ -1,6 +1,7 @@
 //! The one error type of providers, and its two forms on the wire: a gRPC status with `google.rpc` details, and the error
 //! of one item of a batch. What a core does about a reason is the contract's matter, not this file's.
 use std::error::Error;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ccm_proto::v1::{ErrorReason, ItemError};
@@ -11,7 +12,7 @@ use tonic_types::{ErrorDetails, StatusExt as _};
 pub const ERROR_DOMAIN: &str = "ccm.provider.v1";
 
 /// Why something could not be found out or be done. Its message is shown to users in events.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct ProviderError {
     /// The gRPC code.
@@ -24,7 +25,7 @@ pub struct ProviderError {
     pub retry_after: Option<Duration>,
     /// What caused it; logged, never sent.
     #[source]
-    pub source: Option<Box<dyn Error + Send + Sync>>,
+    pub source: Option<Arc<dyn Error + Send + Sync>>,
 }
 
 impl ProviderError {
@@ -36,7 +37,7 @@ impl ProviderError {
     /// The same error with what caused it, for the log.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        self.source = Some(source.into());
+        self.source = Some(Arc::from(source.into()));
         self
     }
 

@@ -4,9 +4,15 @@
 //! Start at [`Provider`] and [`Instances`]: one look-up method makes a provider. `Server` does the rest.
 
 pub mod batch;
+mod capabilities;
 pub mod context;
+pub mod endpoint;
 pub mod error;
+mod leadership;
+mod mutations;
+mod node_sets;
 pub mod provider;
+mod rpc;
 
 pub use ccm_proto::v1;
 pub use context::{CallContext, LeaderContext};
