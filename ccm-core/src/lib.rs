@@ -1,1 +1,15 @@
-//! ccm-core.
+//! ccm-core: the controllers of a Kubernetes cloud-controller-manager, without a cloud.
+//!
+//! The map, in the direction in which data flows:
+//! - [`config`]: flags, validated once.
+//! - [`runtime`]: composition, leader election, health and metrics endpoints, shutdown.
+//! - [`cluster`]: what is watched in Kubernetes, and the only code that writes to it.
+//! - [`provider`]: the port to the cloud provider, and the only code that knows gRPC.
+//! - [`model`]: the plain types that the rest speaks.
+//! - [`controllers`]: watch, observe, decide, act.
+pub mod cluster;
+pub mod controllers;
+pub mod model;
+pub mod names;
+pub mod provider;
+pub mod runtime;

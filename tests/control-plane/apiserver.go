@@ -97,7 +97,7 @@ func runAPIServer(ctx context.Context, args []string, listener net.Listener) err
 // after "--", followed by the caller's.
 func apiServerFlags(cfg *config, creds *credentials) []string {
 	own := []string{
-		"--etcd-servers=unix://" + etcdClientName,
+		"--etcd-servers=unix://" + etcdSocketName,
 		"--bind-address=127.0.0.1",
 		// A loopback address can be no endpoint of the kubernetes Service.
 		"--advertise-address=127.0.0.1",
@@ -112,6 +112,8 @@ func apiServerFlags(cfg *config, creds *credentials) []string {
 		"--service-cluster-ip-range=" + cfg.serviceCIDRs,
 		"--disable-admission-plugins=" + disabledAdmission,
 		"--allow-privileged=true",
+		// Ends open watches at shutdown instead of waiting for their clients.
+		"--shutdown-watch-termination-grace-period=1s",
 	}
 	if cfg.maxInflight > 0 {
 		own = append(own, fmt.Sprintf("--max-requests-inflight=%d", cfg.maxInflight))

@@ -20,8 +20,7 @@ const (
 	lockName       = "lock"
 	pkiName        = "pki"
 	etcdDataName   = "etcd"
-	etcdClientName = "etcd-client.sock"
-	etcdPeerName   = "etcd-peer.sock"
+	etcdSocketName = "etcd.sock"
 )
 
 // claimDirectory makes dir, changes into it, locks it against a second process

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"time"
 
 	"go.etcd.io/etcd/server/v3/embed"
 )
@@ -33,11 +34,11 @@ func startEtcd(ctx context.Context, quotaBytes int64) (*embed.Etcd, error) {
 
 func etcdConfig(quotaBytes int64) *embed.Config {
 	cfg := embed.NewConfig()
-	cfg.Dir = etcdDataName
-	cfg.ListenClientUrls = []url.URL{socketURL(etcdClientName)}
-	cfg.AdvertiseClientUrls = cfg.ListenClientUrls
-	cfg.ListenPeerUrls = []url.URL{socketURL(etcdPeerName)}
-	cfg.AdvertisePeerUrls = cfg.ListenPeerUrls
+	cfg.Name, cfg.Dir = "control-plane", etcdDataName
+	cfg.ListenClientUrls = []url.URL{socketURL(etcdSocketName)}
+	// No listener for peers: there are none. The default advertised addresses
+	// stay because etcd insists on host:port there; nobody dials them.
+	cfg.ListenPeerUrls = nil
 	cfg.InitialCluster = cfg.InitialClusterFromName(cfg.Name)
 
 	cfg.QuotaBackendBytes = quotaBytes
@@ -48,6 +49,11 @@ func etcdConfig(quotaBytes int64) *embed.Config {
 	// kube-apiserver compacts every 5 minutes; this is for the case that a
 	// caller turned that off.
 	cfg.AutoCompactionMode, cfg.AutoCompactionRetention = embed.CompactorModePeriodic, "10m"
+
+	// Embedding leaves this at 0, which logs every request.
+	cfg.WarningUnaryRequestDuration = embed.DefaultWarningUnaryRequestDuration
+	// As clusters usually set it: keeps the API server's watch caches current.
+	cfg.WatchProgressNotifyInterval = 5 * time.Second
 
 	cfg.Logger, cfg.LogLevel = "zap", "warn"
 	cfg.LogOutputs = []string{"stderr"} // the log file, see output.go

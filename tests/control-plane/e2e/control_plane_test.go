@@ -1,6 +1,6 @@
 // End-to-end tests of the program: what the API server can do, and how the
 // process starts and ends. Run them with the build's settings, so that nothing
-// is compiled twice: CGO_ENABLED=0 GOFLAGS=-trimpath go test ./...
+// is compiled twice: CGO_ENABLED=0 GOFLAGS=-trimpath go test -count=1 ./...
 
 package e2e
 

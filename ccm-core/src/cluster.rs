@@ -1,0 +1,6 @@
+//! Kubernetes: what is watched, and the only code that writes to the API server.
+pub mod convert;
+pub mod events;
+pub mod gate;
+pub mod nodes;
+pub mod patch;

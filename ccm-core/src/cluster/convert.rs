@@ -1,0 +1,53 @@
+//! From Kubernetes' types to the model's. Whatever the controllers do not use is left behind, to save memory.
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1 as core;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use crate::model::node::{Address, AddressType, Node, Ready, Taint};
+
+/// Annotations that are large and that nobody here reads.
+const DROPPED_ANNOTATIONS: [&str; 1] = ["kubectl.kubernetes.io/last-applied-configuration"];
+
+/// A node as the API server sent it.
+pub fn node(node: core::Node) -> Node {
+    let core::Node { metadata, spec, status } = node;
+    let spec = spec.unwrap_or_default();
+    let status = status.unwrap_or_default();
+    let mut annotations = metadata.annotations.unwrap_or_default();
+    annotations.retain(|key, _| !DROPPED_ANNOTATIONS.contains(&key.as_str()));
+    Node {
+        name: metadata.name.unwrap_or_default(),
+        uid: metadata.uid.unwrap_or_default(),
+        resource_version: metadata.resource_version.unwrap_or_default(),
+        created_at: metadata.creation_timestamp.map_or(Timestamp::UNIX_EPOCH, time),
+        deleted_at: metadata.deletion_timestamp.map(time),
+        labels: metadata.labels.unwrap_or_default(),
+        annotations,
+        provider_id: spec.provider_id.filter(|id| !id.is_empty()),
+        taints: spec.taints.unwrap_or_default().into_iter().map(taint).collect(),
+        unschedulable: spec.unschedulable.unwrap_or_default(),
+        ready: ready(status.conditions.unwrap_or_default()),
+        addresses: status.addresses.unwrap_or_default().into_iter().filter_map(address).collect(),
+        system_uuid: status.node_info.map(|info| info.system_uuid).filter(|uuid| !uuid.is_empty()),
+    }
+}
+
+fn time(time: Time) -> Timestamp {
+    time.0
+}
+
+fn taint(taint: core::Taint) -> Taint {
+    Taint { key: taint.key, value: taint.value, effect: taint.effect, time_added: taint.time_added.map(time) }
+}
+
+fn ready(conditions: Vec<core::NodeCondition>) -> Ready {
+    match conditions.into_iter().find(|condition| condition.type_ == "Ready").map(|condition| condition.status) {
+        Some(status) if status == "True" => Ready::True,
+        Some(status) if status == "False" => Ready::False,
+        _ => Ready::Unknown,
+    }
+}
+
+fn address(address: core::NodeAddress) -> Option<Address> {
+    Some(Address { kind: AddressType::from_name(&address.type_)?, value: address.address })
+}

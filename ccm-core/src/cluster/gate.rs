@@ -1,0 +1,55 @@
+//! The one question before every write: may this process change anything now?
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::sync::watch;
+
+use crate::model::provider_info::ProviderInfo;
+use crate::model::term::Term;
+use crate::provider::{ProviderState, StateReceiver};
+
+/// Answers from the lease and the provider's state, both as they are at this moment.
+#[derive(Clone, Debug)]
+pub struct Gate {
+    term: watch::Receiver<Option<Term>>,
+    provider: StateReceiver,
+}
+
+/// What an open gate says.
+#[derive(Clone, Debug)]
+pub struct Permit {
+    /// Under which epoch.
+    pub epoch: u64,
+    /// For which provider.
+    pub provider: Arc<ProviderInfo>,
+}
+
+/// Why nothing may be changed now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Closed {
+    /// The lease is another's, or has not been renewed in time.
+    #[error("the lease is not held")]
+    NotLeading,
+    /// The provider is away, unusable, or another cloud than the accepted one.
+    #[error("the provider is not ready")]
+    ProviderNotReady,
+}
+
+impl Gate {
+    /// A gate over the elector's terms and the provider's state.
+    pub fn new(term: watch::Receiver<Option<Term>>, provider: StateReceiver) -> Self {
+        Self { term, provider }
+    }
+
+    /// Whether this process may change anything now.
+    pub fn check(&self) -> Result<Permit, Closed> {
+        let epoch = match &*self.term.borrow() {
+            Some(term) if Instant::now() < term.valid_until => term.epoch,
+            _ => return Err(Closed::NotLeading),
+        };
+        match &*self.provider.borrow() {
+            ProviderState::Ready(info) => Ok(Permit { epoch, provider: Arc::clone(info) }),
+            _ => Err(Closed::ProviderNotReady),
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! The controllers. Each has the same stages in the same files: a driver that watches and queues, then `observe`, `decide`
+//! (pure), `act` and `status`.
+use std::sync::Arc;
+
+use crate::cluster::events::Events;
+use crate::cluster::nodes::Nodes;
+use crate::cluster::patch::NodeWriter;
+use crate::provider::{Identity, Instances, StateReceiver};
+use crate::runtime::health::Health;
+use crate::runtime::metrics::NodeMetrics;
+
+/// What the node controllers share. A new one is made for every term of leadership.
+#[derive(Clone)]
+pub struct NodeContext {
+    /// The nodes.
+    pub nodes: Nodes,
+    /// The way to write to them.
+    pub writer: NodeWriter,
+    /// Where events go.
+    pub events: Events,
+    /// Look-ups.
+    pub instances: Arc<dyn Instances>,
+    /// Who the provider is.
+    pub identity: Arc<dyn Identity>,
+    /// How the provider stands.
+    pub provider: StateReceiver,
+    /// What is counted.
+    pub metrics: NodeMetrics,
+    /// What readiness says.
+    pub health: Health,
+}

@@ -1,0 +1,5 @@
+//! The plain types that controllers speak: no Kubernetes client, no gRPC, no clock.
+pub mod instance;
+pub mod node;
+pub mod provider_info;
+pub mod term;

@@ -1,0 +1,77 @@
+//! Permanent identifiers: taints, labels, annotations, event reasons, names of objects in the cluster. They are Go's wherever
+//! Go has one, so that an existing deployment can be replaced in a rolling way. Nothing here may ever change its value.
+
+/// The namespace of the lease and of this controller's own objects.
+pub const NAMESPACE: &str = "kube-system";
+/// Go's lease, shared so that a Go cloud-controller-manager and ccm-core never lead together.
+pub const LEASE: &str = "cloud-controller-manager";
+/// The ConfigMap that holds what must survive a restart is this and the provider's name.
+pub const STATE_CONFIG_MAP_PREFIX: &str = "ccm-core-";
+
+/// Names of controllers, as in `--controllers` and in Go's metrics.
+pub mod controllers {
+    /// Initialises nodes and keeps them right (Go's alias: `cloud-node`).
+    pub const NODE: &str = "cloud-node-controller";
+    /// Taints and deletes nodes whose machine stopped or is gone (Go's alias: `cloud-node-lifecycle`).
+    pub const NODE_LIFECYCLE: &str = "cloud-node-lifecycle-controller";
+}
+
+/// Taints.
+pub mod taints {
+    /// kubelet sets it with `--cloud-provider=external`; initialisation ends with its removal.
+    pub const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
+    /// The machine is stopped.
+    pub const SHUTDOWN: &str = "node.cloudprovider.kubernetes.io/shutdown";
+    /// cluster-autoscaler is about to remove the machine.
+    pub const TO_BE_DELETED: &str = "ToBeDeletedByClusterAutoscaler";
+}
+
+/// Labels of nodes.
+pub mod labels {
+    /// Zone.
+    pub const ZONE: &str = "topology.kubernetes.io/zone";
+    /// Zone, deprecated.
+    pub const ZONE_BETA: &str = "failure-domain.beta.kubernetes.io/zone";
+    /// Region.
+    pub const REGION: &str = "topology.kubernetes.io/region";
+    /// Region, deprecated.
+    pub const REGION_BETA: &str = "failure-domain.beta.kubernetes.io/region";
+    /// Instance type.
+    pub const INSTANCE_TYPE: &str = "node.kubernetes.io/instance-type";
+    /// Instance type, deprecated.
+    pub const INSTANCE_TYPE_BETA: &str = "beta.kubernetes.io/instance-type";
+}
+
+/// Annotations.
+pub mod annotations {
+    /// The addresses that kubelet was told to use (`--node-ip`), separated by commas.
+    pub const PROVIDED_NODE_IP: &str = "alpha.kubernetes.io/provided-node-ip";
+    /// Which labels this controller wrote: a JSON object of label to value.
+    pub const APPLIED_LABELS: &str = "ccm-core.dev/applied-labels";
+    /// On the state ConfigMap: the id of a tripped breaker that the operator releases.
+    pub const RELEASE_BREAKER: &str = "ccm-core.dev/release-breaker";
+}
+
+/// Reasons of events.
+pub mod events {
+    /// A node was initialised.
+    pub const SYNCED: &str = "Synced";
+    /// A node is about to be deleted.
+    pub const DELETING_NODE: &str = "DeletingNode";
+    /// Deleting a node failed.
+    pub const DELETING_NODE_FAILED: &str = "DeletingNodeFailed";
+    /// The deletion breaker holds.
+    pub const DELETION_BREAKER_TRIPPED: &str = "NodeDeletionBreakerTripped";
+    /// The deletion breaker was released.
+    pub const DELETION_BREAKER_RELEASED: &str = "NodeDeletionBreakerReleased";
+    /// The provider's answer cannot be used.
+    pub const INVALID_PROVIDER_ANSWER: &str = "InvalidProviderAnswer";
+    /// The machine's zone or region is another than the node's label says.
+    pub const TOPOLOGY_DRIFT: &str = "TopologyDrift";
+    /// A look-up failed in a way that a person must mend.
+    pub const CLOUD_LOOKUP_FAILED: &str = "CloudLookupFailed";
+    /// Several machines fit a node.
+    pub const AMBIGUOUS_INSTANCE: &str = "AmbiguousInstance";
+    /// The provider's cloud identity is another than the accepted one.
+    pub const CLOUD_IDENTITY_CHANGED: &str = "CloudIdentityChanged";
+}

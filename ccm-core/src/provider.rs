@@ -1,0 +1,102 @@
+//! The provider port: what controllers may ask of a cloud, in the types of [`crate::model`]. Only the modules below know gRPC.
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use tokio::sync::watch;
+
+use crate::model::instance::{Answer, NodeQuery};
+use crate::model::provider_info::ProviderInfo;
+
+/// How the provider stands. Controllers change nothing unless it is [`ProviderState::Ready`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProviderState {
+    /// There is no connection, or no handshake yet; the message says what was tried and why it failed.
+    Disconnected {
+        /// Since when.
+        since: Instant,
+        /// For readiness and the log.
+        message: String,
+    },
+    /// It answers, and cannot be used: another protocol version, an invalid description, a wrong name.
+    Unusable {
+        /// What is wrong and what would mend it.
+        message: String,
+    },
+    /// It is another cloud than the accepted one: everything stops until the operator accepts it.
+    IdentityChanged {
+        /// What was accepted.
+        accepted: String,
+        /// What it is now.
+        found: Arc<ProviderInfo>,
+    },
+    /// It can be used.
+    Ready(Arc<ProviderInfo>),
+}
+
+impl ProviderState {
+    /// The provider's description, if it can be used.
+    pub fn ready(&self) -> Option<&Arc<ProviderInfo>> {
+        match self {
+            Self::Ready(info) => Some(info),
+            _ => None,
+        }
+    }
+}
+
+/// The latest state, and how to wait for another.
+pub type StateReceiver = watch::Receiver<ProviderState>;
+
+/// Which look-ups go first when there are more than a batch takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Priority {
+    /// A node that waits to be initialised.
+    Initialize,
+    /// A node that is not ready: does its machine still exist?
+    Lifecycle,
+    /// The periodic refresh.
+    Refresh,
+}
+
+/// Machines.
+#[async_trait]
+pub trait Instances: Send + Sync + 'static {
+    /// Looks up one machine. Concurrent look-ups become batches; two for one node become one.
+    async fn look_up(&self, query: NodeQuery, priority: Priority) -> Result<Answer, ProviderError>;
+}
+
+/// Who the provider is.
+#[async_trait]
+pub trait Identity: Send + Sync + 'static {
+    /// Shakes hands again now, publishes what that changes, and answers the description of a provider that can be used.
+    /// Asked before anything is deleted: a sidecar may have been given other credentials without losing its connection.
+    async fn confirm(&self) -> Result<Arc<ProviderInfo>, ProviderError>;
+}
+
+/// What to do about a failed call; decided in one place, `provider/classify.rs`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// A repeat will fail alike until a person changes something; retry slowly.
+    Terminal,
+    /// A repeat may succeed, not before `after` if the provider knows.
+    Retry {
+        /// The provider's RetryInfo.
+        after: Option<Duration>,
+    },
+    /// The provider does not serve this.
+    Unsupported,
+    /// Nobody knows whether it was carried out (a lost connection, a deadline).
+    Unknown,
+}
+
+/// Why a provider could not answer. It never means "is not there".
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+#[error("{message} ({reason})")]
+pub struct ProviderError {
+    /// What to do about it.
+    pub outcome: Outcome,
+    /// The contract's reason (`RATE_LIMITED`), otherwise the gRPC code's name (`UNAVAILABLE`).
+    pub reason: String,
+    /// The provider's words, fit for an event.
+    pub message: String,
+}

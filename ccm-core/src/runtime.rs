@@ -1,0 +1,3 @@
+//! Composition: what runs, in which order, and how it ends.
+pub mod health;
+pub mod metrics;

@@ -1,0 +1,39 @@
+//! What `/readyz` says: one line a concern, set by whoever knows.
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+
+/// How one concern stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Check {
+    /// Well.
+    Ok,
+    /// The process is ready and a person should look: what, and what to do.
+    Warning(String),
+    /// The process is not ready: why, and what to do.
+    Failed(String),
+}
+
+/// All concerns. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct Health {
+    checks: Arc<RwLock<BTreeMap<String, Check>>>,
+}
+
+impl Health {
+    /// Sets how a concern stands.
+    pub fn set(&self, concern: &str, check: Check) {
+        self.checks.write().insert(concern.to_owned(), check);
+    }
+
+    /// Forgets a concern.
+    pub fn clear(&self, concern: &str) {
+        self.checks.write().remove(concern);
+    }
+
+    /// Every concern, by name.
+    pub fn checks(&self) -> BTreeMap<String, Check> {
+        self.checks.read().clone()
+    }
+}

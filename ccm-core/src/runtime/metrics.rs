@@ -1,0 +1,62 @@
+//! Metrics, under Go's names where Go has them.
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::Registry;
+
+/// What the node controllers count.
+#[derive(Clone, Debug)]
+pub struct NodeMetrics {
+    /// From a node's creation to the removal of its taint, in seconds.
+    pub taint_removal_delay: Histogram,
+    /// From a node's creation to the end of its initialisation, in seconds.
+    pub initial_sync_delay: Histogram,
+    /// Successful writes to nodes.
+    pub writes: Counter,
+    /// Writes to nodes that found them changed and were repeated.
+    pub conflicts: Counter,
+    /// Nodes deleted.
+    pub deletions: Counter,
+    /// Breakers that hold now.
+    pub breakers_tripped: Gauge,
+}
+
+impl NodeMetrics {
+    /// Registers them.
+    pub fn new(registry: &mut Registry) -> Self {
+        let delay = || Histogram::new(exponential_buckets(1.0, 4.0, 9));
+        let metrics = Self {
+            taint_removal_delay: delay(),
+            initial_sync_delay: delay(),
+            writes: Counter::default(),
+            conflicts: Counter::default(),
+            deletions: Counter::default(),
+            breakers_tripped: Gauge::default(),
+        };
+        let controller = registry.sub_registry_with_prefix("node_controller");
+        controller.register(
+            "cloud_provider_taint_removal_delay_seconds",
+            "Seconds from the creation of a node to the removal of its uninitialized taint",
+            metrics.taint_removal_delay.clone(),
+        );
+        controller.register(
+            "initial_node_sync_delay_seconds",
+            "Seconds from the creation of a node to the end of its initialisation",
+            metrics.initial_sync_delay.clone(),
+        );
+        let own = registry.sub_registry_with_prefix("ccm_core");
+        own.register("node_writes", "Successful writes to nodes", metrics.writes.clone());
+        own.register(
+            "node_write_conflicts",
+            "Writes to nodes that were refused because the node had changed",
+            metrics.conflicts.clone(),
+        );
+        own.register("node_deletions", "Nodes deleted because their machine is gone", metrics.deletions.clone());
+        own.register(
+            "node_deletion_breakers_tripped",
+            "Deletion breakers that hold now; released by an operator",
+            metrics.breakers_tripped.clone(),
+        );
+        metrics
+    }
+}
