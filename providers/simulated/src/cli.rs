@@ -25,7 +25,8 @@ enum Command {
     Serve(serve::ServeCommand),
     Cloud(cloud::CloudCommand),
     Ctl(ctl::CtlArgs),
-    Health(ccm_provider_sdk::server::HealthArgs),
+    /// Ask a provider over its socket whether it serves; exits 0 if so. For kubelet's probes
+    Health(ccm_provider_sdk::HealthArgs),
 }
 
 impl Cli {
@@ -35,7 +36,7 @@ impl Cli {
             Command::Serve(args) => serve::run(args).await,
             Command::Cloud(args) => cloud::run(args).await,
             Command::Ctl(args) => ctl::run(args).await,
-            Command::Health(args) => Ok(args.run().await?),
+            Command::Health(args) => Ok(args.check().await?),
         }
     }
 }

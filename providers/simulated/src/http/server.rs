@@ -37,7 +37,7 @@ pub fn router(cloud: Arc<dyn CloudApi>, calls: Arc<Counters>) -> Router {
         .route("/v1/changes", post(change))
         .route("/v1/faults", get(faults).post(set_fault).delete(clear_faults))
         .route("/v1/faults/{name}", axum::routing::delete(clear_fault))
-        .route("/v1/calls", get(calls).delete(take_calls))
+        .route("/v1/calls", get(read_calls).delete(take_calls))
         .fallback(no_such_path)
         .layer(DefaultBodyLimit::max(MAX_BODY))
         .with_state(Api { cloud, calls })
@@ -113,7 +113,7 @@ async fn clear_fault(State(api): State<Api>, Path(name): Path<String>) -> Reply<
     Ok(Json(json!({})))
 }
 
-async fn calls(State(api): State<Api>) -> Json<Value> {
+async fn read_calls(State(api): State<Api>) -> Json<Value> {
     Json(json!(api.calls.read()))
 }
 

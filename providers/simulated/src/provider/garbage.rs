@@ -33,9 +33,9 @@ fn contradict(results: &mut Vec<InstanceResult>, turn: usize) {
     if results.len() > 2 || turn % 3 == 1 {
         results.pop();
     }
-    let gone = Outcome::NotFound(InstanceNotFound {});
-    let again = results.first().map(|first| InstanceResult { outcome: Some(gone), ..first.clone() });
-    let stranger = InstanceResult { node_name: format!("stranger-{turn}"), outcome: Some(gone), observed_at: None };
+    let gone = Some(Outcome::NotFound(InstanceNotFound {}));
+    let again = results.first().map(|first| InstanceResult { outcome: gone.clone(), ..first.clone() });
+    let stranger = InstanceResult { node_name: format!("stranger-{turn}"), outcome: gone, observed_at: None };
     results.extend(again);
     results.push(stranger);
 }
