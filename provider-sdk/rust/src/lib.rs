@@ -8,16 +8,23 @@ mod capabilities;
 pub mod context;
 pub mod endpoint;
 pub mod error;
+#[cfg(any(test, feature = "fake"))]
+pub mod fake;
+pub mod health;
 mod leadership;
 mod mutations;
 mod node_sets;
 pub mod provider;
 mod rpc;
+pub mod server;
 
 pub use ccm_proto::v1;
 pub use context::{CallContext, LeaderContext};
+pub use endpoint::Endpoint;
 pub use error::ProviderError;
+pub use health::HealthArgs;
 pub use provider::{
     Clusters, Description, Instances, LoadBalancers, Lookup, LookupResult, OptionalInstanceMethods, OptionalLoadBalancerMethods,
     Progress, Provider, Result, Routes, VolumeLookup, Volumes, ZoneTarget, Zones,
 };
+pub use server::{ServeArgs, ServeError, Server};

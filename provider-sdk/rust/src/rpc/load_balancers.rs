@@ -3,9 +3,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use ccm_proto::v1;
-use tonic::{Request, Response, Status};
 
-use super::call::Kind;
 use super::{Shared, nonempty, required, required_cluster};
 use crate::context::CallContext;
 use crate::error::ProviderError;
