@@ -1,10 +1,12 @@
 //! The YAML of a cloud's settings and initial state. Whatever is wrong with it is named by its field path. It sets nothing
 //! in motion.
+use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde::de::Visitor;
 use serde::{Deserialize, Deserializer};
 
 use super::derive::Layout;
@@ -71,14 +73,11 @@ pub struct Config {
     /// Its zones.
     pub zones: Option<Vec<String>>,
     /// How long a call takes.
-    #[serde(deserialize_with = "span")]
-    pub latency: Option<Duration>,
+    pub latency: Span,
     /// Up to how much longer.
-    #[serde(deserialize_with = "span")]
-    pub jitter: Option<Duration>,
+    pub jitter: Span,
     /// How long until a change is seen.
-    #[serde(deserialize_with = "span")]
-    pub lag: Option<Duration>,
+    pub lag: Span,
     /// How many calls there may be.
     pub rate_limit: Option<RateLimitConfig>,
     /// Whether any name has a machine.
@@ -134,7 +133,7 @@ impl Config {
             validate::identity("cloudIdentity", identity)?;
         }
         Ok(Settings {
-            latency: Latency { base: self.latency.unwrap_or_default(), jitter: self.jitter.unwrap_or_default() },
+            latency: Latency { base: self.latency.0, jitter: self.jitter.0 },
             rate_limit: self.rate_limit.map(|limit| limit.checked("rateLimit")).transpose()?,
             world: self.world()?,
             cloud_identity: self.cloud_identity,
@@ -145,7 +144,7 @@ impl Config {
 
     fn world(&self) -> Result<World, Failure> {
         let mut world =
-            World { layout: self.layout()?, auto: self.auto_instances, lag: self.lag.unwrap_or_default(), ..World::default() };
+            World { layout: self.layout()?, auto: self.auto_instances, lag: self.lag.0, ..World::default() };
         for (index, spec) in self.instances.iter().enumerate() {
             let path = format!("instances[{index}]");
             validate::spec(&world.layout, &path, spec)?;
@@ -188,9 +187,29 @@ impl ParseError {
     }
 }
 
-fn span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
-    let text = Option::<String>::deserialize(deserializer)?;
-    text.map(|text| humantime::parse_duration(&text).map_err(serde::de::Error::custom)).transpose()
+/// A length of time, such as `20ms`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Span(pub Duration);
+
+impl<'de> Deserialize<'de> for Span {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // The error must come from a visitor: only then does the parser add the field's path.
+        deserializer.deserialize_str(SpanVisitor)
+    }
+}
+
+struct SpanVisitor;
+
+impl Visitor<'_> for SpanVisitor {
+    type Value = Span;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a duration such as 20ms")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Span, E> {
+        humantime::parse_duration(text).map(Span).map_err(|error| E::custom(format!("{text:?} is no duration such as 20ms: {error}")))
+    }
 }
 
 #[cfg(test)]
@@ -222,7 +241,7 @@ mod tests {
             ("instances: [{name: a, size: big}]", "instances[0]: unknown field `size`"),
             ("instances: [{name: a, state: gone}]", "instances[0].state: unknown variant `gone`"),
             ("volumes: [{id: v, zone: moon}]", "volumes[0].zone: there is no zone"),
-            ("latency: soon", "latency: expected number"),
+            ("latency: soon", "latency: \"soon\" is no duration"),
             ("rateLimit: {perSecond: 0}", "rateLimit: must be more"),
             ("zones: []", "zones: must name"),
             ("cloudIdentity: ''", "cloudIdentity: must have"),

@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn a_name_gives_the_same_machine_in_every_build() {
         let machine = auto(&Layout::default(), "node-7");
-        assert_eq!(machine.provider_id, "simulated://sim-1b/i-5c3cb03de8dc1967");
+        assert_eq!(machine.provider_id, "simulated://sim-1b/i-c2dee406096c0f60");
         assert_eq!(machine, auto(&Layout::default(), "node-7"));
     }
 
