@@ -97,7 +97,10 @@ impl Provider for Simulated {
 fn provider_error(error: CloudError) -> ProviderError {
     match error {
         CloudError::Refused(failure) => refusal(failure),
-        other => ProviderError::unavailable(other.to_string()).with_source(other),
+        other => {
+            let unavailable = ProviderError::unavailable(other.to_string());
+            if let CloudError::Unreachable { source, .. } = other { unavailable.with_source(source) } else { unavailable }
+        }
     }
 }
 

@@ -109,7 +109,11 @@ impl RateLimitConfig {
         // Above zero and, from a person, far below 2^32.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let burst = self.burst.unwrap_or(self.per_second.ceil() as u32);
-        if burst == 0 { Err(validate::invalid(path, "must allow a burst of 1")) } else { Ok(RateLimit { per_second: self.per_second, burst }) }
+        if burst == 0 {
+            Err(validate::invalid(path, "must allow a burst of 1"))
+        } else {
+            Ok(RateLimit { per_second: self.per_second, burst })
+        }
     }
 }
 
@@ -143,8 +147,7 @@ impl Config {
     }
 
     fn world(&self) -> Result<World, Failure> {
-        let mut world =
-            World { layout: self.layout()?, auto: self.auto_instances, lag: self.lag.0, ..World::default() };
+        let mut world = World { layout: self.layout()?, auto: self.auto_instances, lag: self.lag.0, ..World::default() };
         for (index, spec) in self.instances.iter().enumerate() {
             let path = format!("instances[{index}]");
             validate::spec(&world.layout, &path, spec)?;
@@ -208,7 +211,9 @@ impl Visitor<'_> for SpanVisitor {
     }
 
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Span, E> {
-        humantime::parse_duration(text).map(Span).map_err(|error| E::custom(format!("{text:?} is no duration such as 20ms: {error}")))
+        humantime::parse_duration(text)
+            .map(Span)
+            .map_err(|error| E::custom(format!("{text:?} is no duration such as 20ms: {error}")))
     }
 }
 

@@ -129,10 +129,8 @@ impl CloudApi for Engine {
 }
 
 fn machine_targets(world: &World, queries: &[Query]) -> Vec<Target> {
-    let target = |query: &Query| Target {
-        name: Some(query.name.clone()),
-        zone: world.truth(&query.name).map(|machine| machine.zone),
-    };
+    let target =
+        |query: &Query| Target { name: Some(query.name.clone()), zone: world.truth(&query.name).map(|machine| machine.zone) };
     queries.iter().map(target).collect()
 }
 

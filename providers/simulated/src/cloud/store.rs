@@ -97,7 +97,8 @@ impl Store {
 
     /// Keeps this in place of what was kept. When it returns, the state is on the disk.
     pub fn save(&self, saved: &Saved) -> Result<(), StoreError> {
-        let text = serde_json::to_vec(saved).map_err(|source| StoreError::Content { path: self.file.display().to_string(), source })?;
+        let text =
+            serde_json::to_vec(saved).map_err(|source| StoreError::Content { path: self.file.display().to_string(), source })?;
         self.replace(&text).map_err(at(&self.file))
     }
 

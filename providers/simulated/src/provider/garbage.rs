@@ -66,7 +66,11 @@ mod tests {
     fn answer(machines: usize) -> BatchGetInstancesResponse {
         let result = |n| InstanceResult {
             node_name: format!("node-{n}"),
-            outcome: Some(Outcome::Instance(Instance { state: 2, provider_id: format!("simulated://a/{n}"), ..Instance::default() })),
+            outcome: Some(Outcome::Instance(Instance {
+                state: 2,
+                provider_id: format!("simulated://a/{n}"),
+                ..Instance::default()
+            })),
             ..InstanceResult::default()
         };
         BatchGetInstancesResponse { results: (0..machines).map(result).collect() }

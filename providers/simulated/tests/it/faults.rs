@@ -1,14 +1,20 @@
 //! Every fault as a core meets it.
 use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use ccm_proto::v1::instance_result::Outcome;
 use ccm_proto::v1::{ErrorReason, InstanceState};
+use ccm_provider_sdk::Endpoint;
+use hyper_util::rt::TokioIo;
+use tokio::net::UnixStream;
 use tokio::time::timeout;
 use tonic::Code;
+use tonic::transport::Channel;
 use tonic_types::StatusExt as _;
 
-use crate::processes::{Provider, eventually, start_cloud};
+use crate::processes::{Provider, eventually, handshake, start_cloud};
 
 async fn provider() -> Provider {
     Provider::start(&["--auto-instances"]).await
@@ -63,7 +69,10 @@ async fn a_hanging_call_is_answered_once_the_fault_is_cleared() {
     provider.ctl(&["fault", "set", "hang"]);
     let call = provider.state("a");
     tokio::pin!(call);
-    eventually(async || (provider.ctl(&["calls"]).contains(":1}") || timeout(Duration::ZERO, &mut call).await.is_ok()).then_some(())).await;
+    eventually(async || {
+        (provider.ctl(&["calls"]).contains(":1}") || timeout(Duration::ZERO, &mut call).await.is_ok()).then_some(())
+    })
+    .await;
     assert!(timeout(Duration::ZERO, &mut call).await.is_err(), "it was answered");
     provider.ctl(&["fault", "clear", "hang"]);
     assert_eq!(call.await, Some(InstanceState::Running));
@@ -103,22 +112,30 @@ async fn garbage_is_contradictory_and_ends_with_the_fault() {
 async fn another_identity_closes_connections_and_is_told_on_the_next() {
     let provider = provider().await;
     let honest = provider.info().await.unwrap().cloud_identity;
-    // This channel of its own has a connection that nobody but the server closes.
-    let stream = tokio::net::UnixStream::connect(provider.endpoint().path()).await.unwrap();
+    let (channel, connections) = counted_channel(&provider.endpoint());
+    handshake(&channel).await.unwrap();
     provider.ctl(&["fault", "set", "other-identity"]);
-    eventually(async || closed(&stream).then_some(())).await;
+    eventually(async || {
+        // Its failure is as good as its success: what counts is that a new connection was needed.
+        let _ = handshake(&channel).await;
+        (connections.load(Ordering::SeqCst) > 1).then_some(())
+    })
+    .await;
     let told = eventually(async || provider.info().await.ok()).await;
     assert_ne!(told.cloud_identity, honest);
     provider.ctl(&["fault", "clear", "other-identity"]);
     eventually(async || (provider.info().await.ok()?.cloud_identity == honest).then_some(())).await;
 }
 
-fn closed(stream: &tokio::net::UnixStream) -> bool {
-    let mut buffer = [0; 256];
-    match stream.try_read(&mut buffer) {
-        Ok(read) => read == 0,
-        Err(error) => error.kind() != std::io::ErrorKind::WouldBlock,
-    }
+/// A channel, and how often it had to connect.
+fn counted_channel(endpoint: &Endpoint) -> (Channel, Arc<AtomicUsize>) {
+    let connections = Arc::new(AtomicUsize::new(0));
+    let (count, path) = (Arc::clone(&connections), endpoint.path().to_owned());
+    let connector = tower::service_fn(move |_: tonic::transport::Uri| {
+        let (count, path) = (Arc::clone(&count), path.clone());
+        async move { UnixStream::connect(path).await.inspect(|_| drop(count.fetch_add(1, Ordering::SeqCst))).map(TokioIo::new) }
+    });
+    (tonic::transport::Endpoint::from_static("http://localhost").connect_with_connector_lazy(connector), connections)
 }
 
 #[tokio::test]

@@ -8,7 +8,8 @@ use ccm_proto::v1::identity_client::IdentityClient;
 use ccm_proto::v1::instance_result::Outcome;
 use ccm_proto::v1::instances_client::InstancesClient;
 use ccm_proto::v1::{
-    BatchGetInstancesRequest, ClusterRef, GetProviderInfoRequest, Instance, InstanceQuery, InstanceResult, InstanceState, ProviderInfo,
+    BatchGetInstancesRequest, ClusterRef, GetProviderInfoRequest, Instance, InstanceQuery, InstanceResult, InstanceState,
+    ProviderInfo,
 };
 use ccm_provider_sdk::Endpoint;
 use tempfile::TempDir;
@@ -109,7 +110,8 @@ impl Provider {
     }
 
     pub async fn batch(&self, names: &[&str]) -> Result<Vec<InstanceResult>, Status> {
-        self.look_up(names.iter().map(|name| InstanceQuery { node_name: (*name).into(), ..InstanceQuery::default() }).collect()).await
+        self.look_up(names.iter().map(|name| InstanceQuery { node_name: (*name).into(), ..InstanceQuery::default() }).collect())
+            .await
     }
 
     pub async fn look_up(&self, queries: Vec<InstanceQuery>) -> Result<Vec<InstanceResult>, Status> {

@@ -64,7 +64,10 @@ async fn a_machine_is_seen_from_its_addition_to_its_end() {
     provider.ctl(&["add", "web", "--zone", "sim-1c", "--type", "big", "--address", "10.9.8.7", "--state", "pending"]);
     let results = provider.batch(&["web"]).await.unwrap();
     let web = machine(&results[0]);
-    assert_eq!((web.state(), web.zone.as_deref(), web.instance_type.as_deref()), (InstanceState::Pending, Some("sim-1c"), Some("big")));
+    assert_eq!(
+        (web.state(), web.zone.as_deref(), web.instance_type.as_deref()),
+        (InstanceState::Pending, Some("sim-1c"), Some("big"))
+    );
     assert_eq!(web.addresses[0].address, "10.9.8.7");
     let steps = [
         ("start", Some(InstanceState::Running)),
