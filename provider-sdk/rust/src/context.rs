@@ -64,6 +64,7 @@ impl CallContext {
     pub fn led(mut self, epoch: u64, cancelled: CancellationToken) -> Self {
         self.epoch = Some(epoch);
         self.deadline = None;
+        self.answer_by = None;
         self.cancelled = cancelled;
         self
     }
@@ -105,16 +106,26 @@ impl CallContext {
         self.deadline.map(|at| at.saturating_duration_since(Instant::now()))
     }
 
-    /// When the SDK answers with what it has: 90 % of the caller's deadline.
+    /// When the SDK answers with what it has: 90 % of the caller's deadline. `None` for mutations.
     pub fn answer_by(&self) -> Option<Instant> {
         self.answer_by
     }
 
-    /// When the SDK gives up on the items of a batch: between `answer_by` and the deadline, so that a provider which keeps
-    /// to `answer_by` is heard.
+    /// When the SDK gives up on the items of a batch: somewhat after `answer_by`, so that a provider which keeps to that is
+    /// heard.
     pub(crate) fn items_by(&self) -> Option<Instant> {
-        let (answer_by, deadline) = (self.answer_by?, self.deadline?);
-        Some(answer_by + (deadline.saturating_duration_since(answer_by)) / 3)
+        self.answer_by.map(|answer_by| answer_by + self.slack() / 3)
+    }
+
+    /// When the SDK gives up on the call: somewhat before the deadline, so that the error still reaches the caller.
+    pub(crate) fn give_up(&self) -> Option<Instant> {
+        self.answer_by.map(|answer_by| answer_by + self.slack() * 2 / 3)
+    }
+
+    /// The time between `answer_by` and the deadline.
+    fn slack(&self) -> Duration {
+        let (Some(answer_by), Some(deadline)) = (self.answer_by, self.deadline) else { return Duration::ZERO };
+        deadline.saturating_duration_since(answer_by)
     }
 
     /// The same call without a deadline and with a cancellation of its own: a stream that stays open.

@@ -92,23 +92,25 @@ impl Leadership {
         Ok(lost)
     }
 
-    /// Whether a mutation with this proof may run now, and until when.
-    pub(crate) fn admit(&self, proof: Option<&v1::Leadership>, cluster: &v1::ClusterRef) -> Result<Licence> {
+    /// Whether a mutation with this proof may run now, and until when. `cluster`: the one that the call names, if it does.
+    pub(crate) fn admit(&self, proof: Option<&v1::Leadership>, cluster: Option<&v1::ClusterRef>) -> Result<Licence> {
         let epoch = proof.map_or(0, |proof| proof.epoch);
         let state = self.state.lock();
         let live = state.live.as_ref().filter(|live| Instant::now() < live.expires && !live.lost.is_cancelled());
         let Some(live) = live else {
-            return Err(ProviderError::not_leading("no Lead stream is open: the caller must open one before it changes anything"));
+            return Err(ProviderError::not_leading(
+                "no Lead stream is open: the caller must open one before it changes anything",
+            ));
         };
         if live.epoch != epoch {
             let message = format!("the call has epoch {epoch}, the Lead stream that is open has {}", live.epoch);
             return Err(ProviderError::not_leading(message));
         }
-        if live.cluster.uid != cluster.uid {
+        if let Some(cluster) = cluster.filter(|cluster| cluster.uid != live.cluster.uid) {
             let message = format!("the call is for cluster {}, the Lead stream for {}", cluster.uid, live.cluster.uid);
             return Err(ProviderError::not_leading(message));
         }
-        Ok(Licence { epoch, cluster: cluster.clone(), lost: live.lost.clone() })
+        Ok(Licence { epoch, cluster: live.cluster.clone(), lost: live.lost.clone() })
     }
 
     /// Ends whatever leadership there is.
@@ -139,8 +141,7 @@ impl Term {
 
     /// Completes when the leadership must stop, with the reason: another leader, the server's end, or an expired word.
     pub(crate) async fn over(&self) -> ProviderError {
-        loop {
-            let Some(expires) = self.expires() else { break };
+        while let Some(expires) = self.expires() {
             if expires <= Instant::now() {
                 return ProviderError::not_leading("the leader's last word has expired");
             }

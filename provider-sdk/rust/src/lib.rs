@@ -1,10 +1,12 @@
 //! Everything a cloud provider for ccm-core needs besides the cloud: the traits it implements, the server that speaks the
 //! protocol for it, and typed errors. It must know nothing of any particular cloud, nor of Kubernetes' API.
 //!
-//! Start at [`Provider`] and [`Instances`]: one look-up method makes a provider. `Server` does the rest.
+//! Start at [`Provider`] and [`Instances`]: one look-up method makes a provider, and [`ProviderCommand`] its program. What
+//! calls mean on the wire is `rpc`; who may change things when is `leadership` and `mutations`; the socket is [`server`].
 
 pub mod batch;
 mod capabilities;
+pub mod command;
 pub mod context;
 pub mod endpoint;
 pub mod error;
@@ -18,7 +20,9 @@ pub mod provider;
 mod rpc;
 pub mod server;
 
+pub use async_trait::async_trait;
 pub use ccm_proto::v1;
+pub use command::ProviderCommand;
 pub use context::{CallContext, LeaderContext};
 pub use endpoint::Endpoint;
 pub use error::ProviderError;

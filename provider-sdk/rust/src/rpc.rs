@@ -70,7 +70,13 @@ impl Shared {
     }
 
     /// Answers a call: with deadline, cancellation, log line and request id, whatever `work` does.
-    async fn answer<Q, A, F, W>(&self, method: &'static str, kind: Kind, request: Request<Q>, work: F) -> Result<Response<A>, Status>
+    async fn answer<Q, A, F, W>(
+        &self,
+        method: &'static str,
+        kind: Kind,
+        request: Request<Q>,
+        work: F,
+    ) -> Result<Response<A>, Status>
     where
         F: FnOnce(CallContext, Q) -> W,
         W: Future<Output = Result<A>>,

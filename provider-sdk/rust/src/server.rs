@@ -149,7 +149,7 @@ impl BoundServer {
         report(&health, ServingStatus::NotServing).await;
         stop.cancel();
         drain(&shared.0, shutdown_grace).await;
-        // A connection that is still open after this, a health watch for one, is cut.
+        // A connection that somebody still holds open after this, by a health watch for one, ends with the process.
         let _ = timeout(CLOSING, &mut server).await;
         drop((server, socket));
         tracing::info!("ended");

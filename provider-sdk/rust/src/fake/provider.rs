@@ -3,7 +3,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use ccm_proto::v1;
+use futures::StreamExt as _;
+use futures::stream::BoxStream;
 use parking_lot::Mutex;
+use tokio::sync::broadcast;
+use tokio_stream::wrappers::BroadcastStream;
 
 use super::Script;
 use crate::context::{CallContext, LeaderContext};
@@ -16,8 +20,10 @@ use crate::provider::{
 /// A provider named `fake` with providerIDs `fake://NAME`. Clones share everything.
 #[derive(Clone)]
 pub struct FakeProvider {
-    description: Arc<Mutex<Description>>,
-    leaders: Arc<Mutex<Vec<LeaderContext>>>,
+    /// What the next handshake is told; see [`describe_as`](Self::describe_as).
+    pub description: Arc<Mutex<Description>>,
+    /// Every leadership so far; see [`leaders`](Self::leaders).
+    pub leaderships: Arc<Mutex<Vec<LeaderContext>>>,
     /// Machines; `None` means that the part is not served. Change the parts before the provider is served.
     pub instances: Option<FakeInstances>,
     /// Failure zones.
@@ -51,7 +57,7 @@ impl FakeProvider {
         };
         Self {
             description: Arc::new(Mutex::new(description)),
-            leaders: Arc::default(),
+            leaderships: Arc::default(),
             instances: None,
             zones: None,
             load_balancers: None,
@@ -78,7 +84,7 @@ impl FakeProvider {
 
     /// Every leadership so far.
     pub fn leaders(&self) -> Vec<LeaderContext> {
-        self.leaders.lock().clone()
+        self.leaderships.lock().clone()
     }
 }
 
@@ -108,9 +114,14 @@ impl Provider for FakeProvider {
         self.volumes.clone().map(|part| Arc::new(part) as _)
     }
     fn lead(&self, leader: LeaderContext) {
-        self.leaders.lock().push(leader);
+        self.leaderships.lock().push(leader);
     }
 }
+
+/// Answers to users and their keys.
+pub type KeyScript = Script<(String, Vec<u8>), Result<()>>;
+/// Answers to plans of a service and its nodes.
+pub type PlanScript = Script<(v1::Service, Vec<v1::Node>), Result<Progress<v1::LoadBalancerPlan>>>;
 
 /// Machines, one at a time unless `batch` is set.
 #[derive(Clone)]
@@ -120,13 +131,15 @@ pub struct FakeInstances {
     /// Answers whole batches instead.
     pub batch: Option<Script<Vec<v1::InstanceQuery>, Result<Vec<LookupResult>>>>,
     /// Puts a key (user and key) on all machines; `None` means that it is not served.
-    pub add_ssh_key: Option<Script<(String, Vec<u8>), Result<()>>>,
+    pub add_ssh_key: Option<KeyScript>,
+    /// What is sent here reaches every open watch; `None` means that watching is not served.
+    pub watch: Option<broadcast::Sender<v1::WatchInstancesResponse>>,
 }
 
 impl Default for FakeInstances {
     fn default() -> Self {
         let get = Script::new(|query: v1::InstanceQuery| Ok(Lookup::Found(running(&query.node_name))));
-        Self { get, batch: None, add_ssh_key: None }
+        Self { get, batch: None, add_ssh_key: None, watch: None }
     }
 }
 
@@ -142,7 +155,13 @@ impl Instances for FakeInstances {
         }
     }
     fn optional(&self) -> OptionalInstanceMethods {
-        OptionalInstanceMethods { add_ssh_key: self.add_ssh_key.is_some(), ..OptionalInstanceMethods::default() }
+        let (watch, add_ssh_key) = (self.watch.is_some(), self.add_ssh_key.is_some());
+        OptionalInstanceMethods { watch, add_ssh_key, current_node_name: false }
+    }
+    async fn watch_instances(&self, _: &CallContext) -> Result<BoxStream<'static, Result<v1::WatchInstancesResponse>>> {
+        let watch = self.watch.as_ref().ok_or_else(|| ProviderError::not_implemented("WatchInstances"))?;
+        let changes = BroadcastStream::new(watch.subscribe());
+        Ok(changes.map(|change| change.map_err(|_| ProviderError::internal("the watch fell behind"))).boxed())
     }
     async fn add_ssh_key_to_all_instances(&self, _: &CallContext, user: &str, key_data: &[u8]) -> Result<()> {
         match &self.add_ssh_key {
@@ -184,7 +203,7 @@ pub struct FakeLoadBalancers {
     /// Answers `ensure_deleted`.
     pub delete: Script<v1::Service, Result<Progress<()>>>,
     /// Answers `plan`; `None` means that it is not served.
-    pub plan: Option<Script<(v1::Service, Vec<v1::Node>), Result<Progress<v1::LoadBalancerPlan>>>>,
+    pub plan: Option<PlanScript>,
 }
 
 impl Default for FakeLoadBalancers {
@@ -204,10 +223,20 @@ impl LoadBalancers for FakeLoadBalancers {
     async fn get(&self, _: &CallContext, service: &v1::Service) -> Result<Option<Progress<v1::LoadBalancerStatus>>> {
         self.get.call(service.clone()).await
     }
-    async fn ensure(&self, _: &CallContext, service: &v1::Service, nodes: &[v1::Node]) -> Result<Progress<v1::LoadBalancerReady>> {
+    async fn ensure(
+        &self,
+        _: &CallContext,
+        service: &v1::Service,
+        nodes: &[v1::Node],
+    ) -> Result<Progress<v1::LoadBalancerReady>> {
         self.ensure.call((service.clone(), nodes.to_vec())).await
     }
-    async fn update(&self, _: &CallContext, service: &v1::Service, nodes: &[v1::Node]) -> Result<Progress<v1::LoadBalancerUpdated>> {
+    async fn update(
+        &self,
+        _: &CallContext,
+        service: &v1::Service,
+        nodes: &[v1::Node],
+    ) -> Result<Progress<v1::LoadBalancerUpdated>> {
         self.update.call((service.clone(), nodes.to_vec())).await
     }
     async fn ensure_deleted(&self, _: &CallContext, service: &v1::Service) -> Result<Progress<()>> {

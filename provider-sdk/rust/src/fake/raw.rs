@@ -74,7 +74,10 @@ impl RawServer {
 
 #[tonic::async_trait]
 impl v1::identity_server::Identity for RawServer {
-    async fn get_provider_info(&self, request: Request<v1::GetProviderInfoRequest>) -> Answer<Response<v1::GetProviderInfoResponse>> {
+    async fn get_provider_info(
+        &self,
+        request: Request<v1::GetProviderInfoRequest>,
+    ) -> Answer<Response<v1::GetProviderInfoResponse>> {
         self.info.call(request.into_inner()).await.map(Response::new)
     }
 

@@ -27,7 +27,8 @@ impl<Q: Clone + Send + 'static, A: Send + 'static> Script<Q, A> {
     /// Answers every call by `always`.
     pub fn new(always: impl Fn(Q) -> A + Send + Sync + 'static) -> Self {
         let always: Always<Q, A> = Arc::new(move |request| std::future::ready(always(request)).boxed());
-        let inner = Inner { queue: Mutex::default(), always: Mutex::new(always), calls: Mutex::default(), count: watch::Sender::new(0) };
+        let inner =
+            Inner { queue: Mutex::default(), always: Mutex::new(always), calls: Mutex::default(), count: watch::Sender::new(0) };
         Self { inner: Arc::new(inner) }
     }
 
@@ -73,13 +74,11 @@ impl<Q: Clone + Send + 'static, A: Send + 'static> Script<Q, A> {
         self.inner.calls.lock().push(request.clone());
         self.inner.count.send_modify(|count| *count += 1);
         let next = self.inner.queue.lock().pop_front();
-        match next {
-            Some(once) => once(request).await,
-            None => {
-                let always = Arc::clone(&self.inner.always.lock());
-                always(request).await
-            }
-        }
+        let answer = match next {
+            Some(once) => once(request),
+            None => (self.inner.always.lock())(request),
+        };
+        answer.await
     }
 }
 

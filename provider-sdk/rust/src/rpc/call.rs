@@ -37,8 +37,6 @@ impl Kind {
 pub(super) struct Call {
     method: &'static str,
     context: CallContext,
-    /// After this no answer would arrive in time.
-    give_up: Instant,
     started: Instant,
     span: Span,
     ended: bool,
@@ -57,9 +55,7 @@ impl Call {
             .with_trace_parent(trace_parent)
             .with_cancellation(cancelled.clone());
         let started = Instant::now();
-        // Two thirds from "answer with what there is" to the deadline itself.
-        let give_up = started + timeout.mul_f64(0.9667);
-        Self { method, context, give_up, started, span, ended: false, _cancels: cancelled.drop_guard() }
+        Self { method, context, started, span, ended: false, _cancels: cancelled.drop_guard() }
     }
 
     pub(super) fn context(&self) -> CallContext {
@@ -69,7 +65,8 @@ impl Call {
     /// Runs `work` to its end, its panic, or the moment when no answer would arrive in time.
     pub(super) async fn guard<A>(&self, work: impl Future<Output = Result<A>>) -> Result<A> {
         let caught = AssertUnwindSafe(work).catch_unwind().instrument(self.span.clone());
-        match timeout_at(self.give_up, caught).await {
+        let give_up = self.context.give_up().unwrap_or(self.started);
+        match timeout_at(give_up, caught).await {
             Ok(Ok(result)) => result,
             Ok(Err(_)) => Err(panicked(self.method)),
             Err(_) => {

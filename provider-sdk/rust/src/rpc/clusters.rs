@@ -40,7 +40,10 @@ impl Service {
 
 #[tonic::async_trait]
 impl v1::clusters_server::Clusters for Service {
-    async fn list_clusters(&self, request: Request<v1::ListClustersRequest>) -> Result<Response<v1::ListClustersResponse>, Status> {
+    async fn list_clusters(
+        &self,
+        request: Request<v1::ListClustersRequest>,
+    ) -> Result<Response<v1::ListClustersResponse>, Status> {
         self.shared.answer("ListClusters", Kind::Read, request, |ctx, _| self.list(ctx)).await
     }
 

@@ -60,7 +60,8 @@ fn choose_version(offered: &[String]) -> Result<()> {
     if offered.iter().any(|version| version == PROTOCOL_VERSION) {
         return Ok(());
     }
-    let message = format!("this provider speaks protocol version {PROTOCOL_VERSION}, the core offers {offered:?}: upgrade the older one");
+    let message =
+        format!("this provider speaks protocol version {PROTOCOL_VERSION}, the core offers {offered:?}: upgrade the older one");
     Err(ProviderError::new(Code::FailedPrecondition, v1::ErrorReason::ProtocolVersionUnsupported, message))
 }
 

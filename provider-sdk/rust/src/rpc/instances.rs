@@ -58,8 +58,13 @@ impl Service {
 
     async fn watch(&self, ctx: CallContext) -> Result<Changes> {
         let changes = self.part("WatchInstances")?.watch_instances(&ctx).await?;
-        let ended = self.shared.ended.clone();
-        let changes = changes.map(|change| change.map_err(Status::from)).take_until(ended.cancelled_owned());
+        let cancels = ctx.cancelled().clone().drop_guard();
+        let changes = changes.map(move |change| {
+            // Lives as long as the stream: a caller that goes away cancels the watch.
+            let _ = &cancels;
+            change.map_err(Status::from)
+        });
+        let changes = changes.take_until(self.shared.ended.clone().cancelled_owned());
         Ok(changes.boxed())
     }
 
@@ -67,7 +72,7 @@ impl Service {
         const METHOD: &str = "AddSSHKeyToAllInstances";
         let instances = self.part(METHOD)?;
         nonempty("user", &request.user)?;
-        let licence = self.shared.leadership.admit(request.leadership.as_ref(), ctx.cluster())?;
+        let licence = self.shared.leadership.admit(request.leadership.as_ref(), None)?;
         let mutation = Mutation {
             key: format!("ssh-key/{}", request.user),
             method: METHOD,
@@ -75,7 +80,7 @@ impl Service {
             lost: licence.lost.clone(),
             request: request.clone(),
         };
-        let ctx = ctx.led(licence.epoch, licence.lost);
+        let ctx = ctx.for_cluster(licence.cluster).led(licence.epoch, licence.lost);
         let work = async move {
             instances.add_ssh_key_to_all_instances(&ctx, &request.user, &request.key_data).await.map(Progress::Done)
         };
@@ -87,7 +92,11 @@ impl Service {
         }
     }
 
-    async fn current_node_name(&self, ctx: CallContext, request: v1::GetCurrentNodeNameRequest) -> Result<v1::GetCurrentNodeNameResponse> {
+    async fn current_node_name(
+        &self,
+        ctx: CallContext,
+        request: v1::GetCurrentNodeNameRequest,
+    ) -> Result<v1::GetCurrentNodeNameResponse> {
         let node_name = self.part("GetCurrentNodeName")?.current_node_name(&ctx, &request.hostname).await?;
         Ok(v1::GetCurrentNodeNameResponse { node_name })
     }

@@ -1,4 +1,4 @@
-//! The service LoadBalancers: reads straight to the provider, mutations serialised by the service's UID.
+//! The service `LoadBalancers`: reads straight to the provider, mutations serialised by the service's UID.
 use std::future::Future;
 use std::sync::Arc;
 
@@ -107,7 +107,7 @@ impl Service {
         F: FnOnce(CallContext, Target) -> W,
         W: Future<Output = Result<Progress<v1::LoadBalancerReady>>> + Send + 'static,
     {
-        let licence = self.shared.leadership.admit(leadership.as_ref(), &target.cluster)?;
+        let licence = self.shared.leadership.admit(leadership.as_ref(), Some(&target.cluster))?;
         let mutation = Mutation {
             key: format!("service/{}", target.service.uid),
             method,

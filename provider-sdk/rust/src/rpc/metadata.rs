@@ -49,8 +49,8 @@ pub(super) fn timeout(metadata: &MetadataMap) -> Option<Duration> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
     fn with(key: &'static str, value: &str) -> MetadataMap {

@@ -86,7 +86,7 @@ impl Service {
         let routes = self.part(verb.method())?;
         validate(&items, self.shared.provider.describe().limits.max_batch_size.unwrap_or(DEFAULT_BATCH))?;
         let cluster = required_cluster(cluster)?;
-        let licence = self.shared.leadership.admit(leadership.as_ref(), &cluster)?;
+        let licence = self.shared.leadership.admit(leadership.as_ref(), Some(&cluster))?;
         let ctx = ctx.for_cluster(cluster);
         Ok(join_all(items.into_iter().map(|item| self.change_one(verb, &routes, &ctx, &licence, item))).await)
     }
@@ -156,7 +156,10 @@ impl v1::routes_server::Routes for Service {
         self.shared.answer("ListRoutes", Kind::Read, request, |ctx, request| self.list(ctx, request)).await
     }
 
-    async fn create_routes(&self, request: Request<v1::CreateRoutesRequest>) -> Result<Response<v1::CreateRoutesResponse>, Status> {
+    async fn create_routes(
+        &self,
+        request: Request<v1::CreateRoutesRequest>,
+    ) -> Result<Response<v1::CreateRoutesResponse>, Status> {
         let work = |ctx, request: v1::CreateRoutesRequest| async move {
             let items = request.items.into_iter();
             let items = items.map(|item| Item { key: item.key, name_hint: item.name_hint, route: item.route }).collect();
@@ -166,7 +169,10 @@ impl v1::routes_server::Routes for Service {
         self.shared.answer("CreateRoutes", Kind::Mutation, request, work).await
     }
 
-    async fn delete_routes(&self, request: Request<v1::DeleteRoutesRequest>) -> Result<Response<v1::DeleteRoutesResponse>, Status> {
+    async fn delete_routes(
+        &self,
+        request: Request<v1::DeleteRoutesRequest>,
+    ) -> Result<Response<v1::DeleteRoutesResponse>, Status> {
         let work = |ctx, request: v1::DeleteRoutesRequest| async move {
             let items = request.items.into_iter();
             let items = items.map(|item| Item { key: item.key, name_hint: String::new(), route: item.route }).collect();

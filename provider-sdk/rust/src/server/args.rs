@@ -1,4 +1,5 @@
 //! The command-line arguments of a provider's server, to be flattened into its own.
+use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use tracing_subscriber::EnvFilter;
@@ -53,7 +54,10 @@ pub enum LogError {
 impl ServeArgs {
     /// Sends the log of this process to standard error in the form and to the extent asked for.
     pub fn start_log(&self) -> Result<(), LogError> {
-        let log = tracing_subscriber::fmt().with_env_filter(EnvFilter::try_new(&self.log)?).with_writer(std::io::stderr);
+        let log = tracing_subscriber::fmt()
+            .with_env_filter(EnvFilter::try_new(&self.log)?)
+            .with_ansi(std::io::stderr().is_terminal())
+            .with_writer(std::io::stderr);
         match self.log_format {
             LogFormat::Text => log.try_init(),
             LogFormat::Json => log.json().flatten_event(true).try_init(),

@@ -17,7 +17,7 @@ async fn next(kind: SignalKind) {
         }
         Err(error) => {
             tracing::warn!(?kind, %error, "this signal will not be heard");
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 }

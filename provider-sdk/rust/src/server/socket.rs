@@ -122,7 +122,9 @@ async fn make_way(path: &Path) -> Result<(), SocketError> {
             tracing::info!(path = %path.display(), "removing a stale socket: nobody answers on it");
             std::fs::remove_file(path).map_err(failed("remove the stale socket"))
         }
-        Ok(Err(error)) if error.kind() == io::ErrorKind::PermissionDenied => Err(failed("tell whether anything listens on")(error)),
+        Ok(Err(error)) if error.kind() == io::ErrorKind::PermissionDenied => {
+            Err(failed("tell whether anything listens on")(error))
+        }
         _ => Err(SocketError::InUse { path: path.to_owned() }),
     }
 }

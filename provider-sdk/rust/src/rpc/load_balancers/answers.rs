@@ -1,4 +1,4 @@
-//! The provider's outcomes as messages of the service LoadBalancers. Nothing is decided here.
+//! The provider's outcomes as messages of the service `LoadBalancers`. Nothing is decided here.
 use ccm_proto::v1;
 use futures::stream::{self, BoxStream, StreamExt as _};
 use tonic::Status;
@@ -71,7 +71,9 @@ pub(super) fn delete(done: Progress<v1::LoadBalancerReady>) -> Result<v1::Ensure
         Progress::Done(_) => Outcome::Done(v1::LoadBalancerDeleted {}),
         Progress::InProgress(progress) => Outcome::InProgress(progress),
         Progress::ImplementedElsewhere(_) => {
-            return Err(ProviderError::internal("the provider answered a deletion with \"implemented elsewhere\", which it never may"));
+            return Err(ProviderError::internal(
+                "the provider answered a deletion with \"implemented elsewhere\", which it never may",
+            ));
         }
     };
     Ok(v1::EnsureLoadBalancerDeletedResponse { outcome: Some(outcome) })

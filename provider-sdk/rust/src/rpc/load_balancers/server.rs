@@ -1,4 +1,4 @@
-//! The generated interface of LoadBalancers, method by method.
+//! The generated interface of `LoadBalancers`, method by method.
 use ccm_proto::v1;
 use tonic::{Request, Response, Status};
 
@@ -55,7 +55,10 @@ impl v1::load_balancers_server::LoadBalancers for Service {
 
     type ListLoadBalancersStream = answers::List;
 
-    async fn list_load_balancers(&self, request: Request<v1::ListLoadBalancersRequest>) -> Result<Response<answers::List>, Status> {
+    async fn list_load_balancers(
+        &self,
+        request: Request<v1::ListLoadBalancersRequest>,
+    ) -> Result<Response<answers::List>, Status> {
         self.shared.answer("ListLoadBalancers", Kind::Read, request, |ctx, request| self.list(ctx, request)).await
     }
 }
