@@ -47,7 +47,7 @@ pub struct CloudArgs {
     pub auto_instances: bool,
 
     /// The name of the cloud. Unless given it is made up once and kept in --state; without --state it is
-    /// simulated://default.
+    /// `simulated://default`.
     #[arg(long, value_name = "ID")]
     pub cloud_identity: Option<String>,
 

@@ -27,11 +27,11 @@ pub struct CtlArgs {
 
 #[derive(Debug, Args)]
 struct Target {
-    /// Control socket of a provider: unix:///PATH
+    /// Control socket of a provider: `unix:///PATH`
     #[arg(long, global = true, value_name = "ENDPOINT", env = "PROVIDER_SIMULATED_CONTROL")]
     control: Option<Endpoint>,
 
-    /// Address of a cloud: http://HOST:PORT; wins over --control
+    /// Address of a cloud: `http://HOST:PORT`; wins over --control
     #[arg(long, global = true, value_name = "URL")]
     cloud: Option<String>,
 }
@@ -121,7 +121,7 @@ struct AddArgs {
     /// Size, such as sim.large
     #[arg(long = "type", value_name = "TYPE")]
     instance_type: Option<String>,
-    /// Address, may be repeated: an IP address (InternalIP), or TYPE=ADDRESS with Kubernetes' types (ExternalIP=192.0.2.1)
+    /// Address, may be repeated: an IP address (`InternalIP`), or `TYPE=ADDRESS` with Kubernetes' types (`ExternalIP=192.0.2.1`)
     #[arg(long = "address", value_name = "[TYPE=]ADDRESS", value_parser = parse_address)]
     addresses: Vec<Address>,
     /// Label for the node, may be repeated

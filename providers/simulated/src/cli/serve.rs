@@ -29,15 +29,15 @@ pub struct ServeCommand {
     #[command(flatten)]
     server: ccm_provider_sdk::ServeArgs,
 
-    /// Cloud to be the provider of: http://HOST:PORT as `provider-simulated cloud` prints it. Embedded unless given
+    /// Cloud to be the provider of: `http://HOST:PORT` as `provider-simulated cloud` prints it. Embedded unless given
     #[arg(long = "cloud", value_name = "URL")]
     cloud_url: Option<String>,
 
-    /// Socket for `provider-simulated ctl`: unix:///PATH
+    /// Socket for `provider-simulated ctl`: `unix:///PATH`
     #[arg(long, value_name = "ENDPOINT")]
     control: Option<Endpoint>,
 
-    /// The cloud's id for the cluster, as in Go's HasClusterID
+    /// The cloud's id for the cluster, as in Go's `HasClusterID`
     #[arg(long, value_name = "ID", default_value = "simulated-cluster")]
     cluster_id: String,
 

@@ -14,8 +14,8 @@ pub fn render<const N: usize>(heading: [&str; N], rows: &[[String; N]]) -> Strin
 }
 
 fn line(row: &[String], widths: &[usize]) -> String {
-    let cells: String = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}  ")).collect();
-    format!("{}\n", cells.trim_end())
+    let cells: Vec<_> = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+    format!("{}\n", cells.join("  ").trim_end())
 }
 
 #[cfg(test)]

@@ -104,11 +104,11 @@ pub struct Instance {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Volume {
-    /// Its id: the `volumeHandle` of its PersistentVolume.
+    /// Its id: the `volumeHandle` of its `PersistentVolume`.
     pub id: String,
     /// Its zone.
     pub zone: String,
-    /// Further labels for its PersistentVolume.
+    /// Further labels for its `PersistentVolume`.
     #[serde(default)]
     pub labels: BTreeMap<String, String>,
 }

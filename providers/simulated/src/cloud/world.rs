@@ -80,7 +80,7 @@ impl World {
 
     fn seen_at(&self, name: &str, time: Timestamp) -> Option<Instance> {
         let seen = self.slots.get(name).and_then(|slot| slot.seen_at(time));
-        seen.unwrap_or_else(|| self.auto(name))
+        seen.map_or_else(|| self.auto(name), |version| version.instance.clone())
     }
 
     fn auto(&self, name: &str) -> Option<Instance> {
@@ -88,7 +88,7 @@ impl World {
     }
 
     fn names_by_id(&self, time: Timestamp) -> HashMap<String, &String> {
-        let machine = |slot: &Slot| slot.seen_at(time).flatten().map(|machine| machine.provider_id);
+        let machine = |slot: &Slot| Some(slot.seen_at(time)?.instance.as_ref()?.provider_id.clone());
         self.slots.iter().filter_map(|(name, slot)| Some((machine(slot)?, name))).collect()
     }
 
@@ -143,8 +143,8 @@ impl World {
 
 impl Slot {
     /// `None` where nothing had been changed yet at that time.
-    fn seen_at(&self, time: Timestamp) -> Option<Option<Instance>> {
-        self.versions.iter().rev().find(|version| version.at <= time).map(|version| version.instance.clone())
+    fn seen_at(&self, time: Timestamp) -> Option<&Version> {
+        self.versions.iter().rev().find(|version| version.at <= time)
     }
 
     fn push(&mut self, instance: Option<Instance>, now: Timestamp, horizon: Timestamp) {

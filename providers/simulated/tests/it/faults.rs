@@ -133,7 +133,11 @@ fn counted_channel(endpoint: &Endpoint) -> (Channel, Arc<AtomicUsize>) {
     let (count, path) = (Arc::clone(&connections), endpoint.path().to_owned());
     let connector = tower::service_fn(move |_: tonic::transport::Uri| {
         let (count, path) = (Arc::clone(&count), path.clone());
-        async move { UnixStream::connect(path).await.inspect(|_| drop(count.fetch_add(1, Ordering::SeqCst))).map(TokioIo::new) }
+        async move {
+            let stream = UnixStream::connect(path).await?;
+            count.fetch_add(1, Ordering::SeqCst);
+            Ok::<_, std::io::Error>(TokioIo::new(stream))
+        }
     });
     (tonic::transport::Endpoint::from_static("http://localhost").connect_with_connector_lazy(connector), connections)
 }

@@ -21,7 +21,9 @@ use tonic::transport::Channel;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 pub fn program() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_provider-simulated"))
+    let mut program = Command::new(env!("CARGO_BIN_EXE_provider-simulated"));
+    program.env("PROVIDER_LOG", "error").env("RUST_LOG", "error");
+    program
 }
 
 /// A process that is killed when the test ends.
