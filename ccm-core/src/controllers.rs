@@ -1,7 +1,7 @@
 //! The controllers. Each has the same stages in the same files: a driver that watches and queues, then `observe`, `decide`
 //! (pure), `act` and `status`.
-pub mod node_lifecycle;
 pub mod node;
+pub mod node_lifecycle;
 
 use std::sync::Arc;
 

@@ -8,7 +8,7 @@ pub mod logging;
 pub mod metrics;
 pub mod serving;
 pub mod shutdown;
-pub mod tenure;
+mod tenure;
 
 use std::sync::Arc;
 
@@ -21,9 +21,9 @@ use tokio_util::sync::CancellationToken;
 use crate::cluster::events::Events;
 use crate::config::Config;
 use crate::model::term::Term;
-use crate::provider::metrics::ProviderMetrics;
 use crate::provider::Instances;
 use crate::provider::grpc::Deadlines;
+use crate::provider::metrics::ProviderMetrics;
 use crate::provider::session::{self, Handle, Session, SessionConfig};
 use acceptance::Acceptance;
 use candidacy::Candidacy;

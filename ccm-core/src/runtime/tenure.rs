@@ -15,9 +15,9 @@ use crate::cluster::gate::Gate;
 use crate::cluster::nodes::Nodes;
 use crate::cluster::patch::NodeWriter;
 use crate::cluster::state::{StateError, StateStore};
+use crate::controllers::NodeContext;
 use crate::controllers::node::{self, NodeConfig};
 use crate::controllers::node_lifecycle::{self, LifecycleConfig};
-use crate::controllers::NodeContext;
 use crate::model::provider_info::ProviderInfo;
 use crate::model::term::Term;
 use crate::names;
@@ -28,7 +28,7 @@ use crate::provider::{Identity, Instances};
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Serves one term after another.
-pub struct Tenures {
+pub(super) struct Tenures {
     parts: Parts,
     handle: Handle,
     instances: Arc<dyn Instances>,
@@ -38,13 +38,13 @@ pub struct Tenures {
 
 impl Tenures {
     /// `term` is what the gate and the Lead stream follow.
-    pub fn new(parts: Parts, handle: Handle, instances: Arc<dyn Instances>, term: watch::Sender<Option<Term>>) -> Self {
+    pub(super) fn new(parts: Parts, handle: Handle, instances: Arc<dyn Instances>, term: watch::Sender<Option<Term>>) -> Self {
         let gate = Gate::new(term.subscribe(), handle.state());
         Self { parts, handle, instances, term, gate }
     }
 
     /// Until `shutdown`; on return the controllers have stopped and nothing more is written.
-    pub async fn serve(&self, mut leading: watch::Receiver<Option<Leading>>, shutdown: &CancellationToken) {
+    pub(super) async fn serve(&self, mut leading: watch::Receiver<Option<Leading>>, shutdown: &CancellationToken) {
         while !shutdown.is_cancelled() {
             let gained = tokio::select! {
                 () = shutdown.cancelled() => return,
@@ -158,7 +158,9 @@ impl Tenures {
     /// Runs what serves the controllers, until they are told to stop.
     fn assist(&self, tasks: &mut JoinSet<()>, stop: &CancellationToken, task: impl Future<Output = ()> + Send + 'static) {
         let stop = stop.clone();
-        tasks.spawn(async move { drop(stop.run_until_cancelled(task).await) });
+        tasks.spawn(async move {
+            stop.run_until_cancelled(task).await;
+        });
     }
 
     fn context(&self, controller: &str, nodes: &Nodes, tasks: &mut JoinSet<()>, stop: &CancellationToken) -> NodeContext {
