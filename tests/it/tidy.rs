@@ -92,11 +92,16 @@ fn no_test_is_switched_off() {
     none("a test runs, or does not exist", &off);
 }
 
-/// Whether the file is the root of a crate: by its name, or since its package's manifest says so.
+/// Whether the file is the root of a crate: by cargo's own rules, or since its package's manifest says so.
 fn is_root(path: &str, manifests: &[Source]) -> bool {
     let usual = ["build.rs", "src/main.rs", "src/lib.rs"];
     let by_name = usual.iter().any(|name| path == *name || path.ends_with(&format!("/{name}")));
-    by_name || manifests.iter().any(|manifest| names_root(manifest, path))
+    by_name || path.contains("/examples/") || is_found_test(path) || manifests.iter().any(|manifest| names_root(manifest, path))
+}
+
+/// Whether cargo finds the file as a test by itself: `tests/NAME/main.rs` in a package.
+fn is_found_test(path: &str) -> bool {
+    path.split("/tests/").nth(1).is_some_and(|inside| inside.split('/').count() == 2 && inside.ends_with("/main.rs"))
 }
 
 fn names_root(manifest: &Source, path: &str) -> bool {
@@ -108,10 +113,8 @@ fn names_root(manifest: &Source, path: &str) -> bool {
 fn is_declared(path: &str, all: &[Source]) -> bool {
     let name = Path::new(path).file_stem().and_then(|stem| stem.to_str()).expect("a file has a name");
     let folder = Path::new(path).parent().and_then(Path::to_str).unwrap_or_default();
-    let parents = all.iter().filter(|file| file.path == format!("{folder}.rs") || lies_in(&file.path, folder));
-    parents
-        .into_iter()
-        .any(|file| file.code().any(|(_, line)| declares(line, name)) || file.text.contains(&format!("\nmod {name};")))
+    let mut parents = all.iter().filter(|file| file.path == format!("{folder}.rs") || lies_in(&file.path, folder));
+    parents.any(|file| file.text.lines().any(|line| declares(line, name)))
 }
 
 fn lies_in(path: &str, folder: &str) -> bool {
@@ -119,7 +122,7 @@ fn lies_in(path: &str, folder: &str) -> bool {
 }
 
 fn declares(line: &str, name: &str) -> bool {
-    line.trim().strip_suffix(';').and_then(|line| line.rsplit_once("mod ")).is_some_and(|(_, found)| found == name)
+    line.trim().strip_suffix(';').is_some_and(|line| line == format!("mod {name}") || line.ends_with(&format!(" mod {name}")))
 }
 
 #[test]

@@ -20,10 +20,10 @@ impl Source {
         self.path.split('/').any(|part| part == "tests" || part == "tests.rs" || part == "scripted.rs")
     }
 
-    /// The code lines of Rust, up to the tests at the end, each with its number.
+    /// The code lines of Rust without comments, up to a module of tests at the end, each with its number.
     pub fn code(&self) -> impl Iterator<Item = (usize, &str)> {
-        let until_tests = self.text.lines().enumerate().take_while(|(_, line)| *line != "#[cfg(test)]");
-        until_tests.map(|(at, line)| (at + 1, line.split("//").next().unwrap_or_default()))
+        let shipped = self.text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+        shipped.lines().enumerate().map(|(at, line)| (at + 1, line.split("//").next().unwrap_or_default()))
     }
 }
 
