@@ -197,10 +197,20 @@ pub trait LoadBalancers: Send + Sync + 'static {
     }
 
     /// Makes the load balancer be as asked.
-    async fn ensure(&self, ctx: &CallContext, service: &v1::Service, nodes: &[v1::Node]) -> Result<Progress<v1::LoadBalancerReady>>;
+    async fn ensure(
+        &self,
+        ctx: &CallContext,
+        service: &v1::Service,
+        nodes: &[v1::Node],
+    ) -> Result<Progress<v1::LoadBalancerReady>>;
 
     /// Makes the targets be these nodes.
-    async fn update(&self, ctx: &CallContext, service: &v1::Service, nodes: &[v1::Node]) -> Result<Progress<v1::LoadBalancerUpdated>>;
+    async fn update(
+        &self,
+        ctx: &CallContext,
+        service: &v1::Service,
+        nodes: &[v1::Node],
+    ) -> Result<Progress<v1::LoadBalancerUpdated>>;
 
     /// Removes the load balancer; nothing to remove is a success.
     async fn ensure_deleted(&self, ctx: &CallContext, service: &v1::Service) -> Result<Progress<()>>;
@@ -211,7 +221,12 @@ pub trait LoadBalancers: Send + Sync + 'static {
     }
 
     /// The changes that `ensure` would make, making none.
-    async fn plan(&self, _ctx: &CallContext, _service: &v1::Service, _nodes: &[v1::Node]) -> Result<Progress<v1::LoadBalancerPlan>> {
+    async fn plan(
+        &self,
+        _ctx: &CallContext,
+        _service: &v1::Service,
+        _nodes: &[v1::Node],
+    ) -> Result<Progress<v1::LoadBalancerPlan>> {
         Err(ProviderError::not_implemented("PlanLoadBalancer"))
     }
 

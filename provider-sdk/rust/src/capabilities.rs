@@ -1,0 +1,116 @@
+//! What a provider serves, derived from the parts that it has, and whether its description keeps the contract's rules.
+use ccm_proto::v1::Capability;
+
+use crate::provider::{Description, Provider};
+
+/// The most bytes of a cloud identity.
+const MAX_CLOUD_IDENTITY: usize = 256;
+/// The most characters of a provider's name.
+const MAX_NAME: usize = 40;
+
+/// What `provider` serves. Leadership and node sets are the SDK's own work and are served for every provider.
+pub(crate) fn of(provider: &dyn Provider) -> Vec<Capability> {
+    let mut served = vec![Capability::Lead, Capability::NodeSets];
+    of_instances(provider, &mut served);
+    of_load_balancers(provider, &mut served);
+    served.extend(provider.routes().map(|_| Capability::Routes));
+    served.extend(provider.zones().map(|_| Capability::Zones));
+    served.extend(provider.clusters().map(|_| Capability::Clusters));
+    served.extend(provider.volumes().map(|_| Capability::Volumes));
+    served
+}
+
+fn of_instances(provider: &dyn Provider, served: &mut Vec<Capability>) {
+    let Some(instances) = provider.instances() else { return };
+    let optional = instances.optional();
+    served.push(Capability::Instances);
+    served.extend(optional.watch.then_some(Capability::WatchInstances));
+    served.extend(optional.add_ssh_key.then_some(Capability::AddSshKey));
+    served.extend(optional.current_node_name.then_some(Capability::CurrentNodeName));
+}
+
+fn of_load_balancers(provider: &dyn Provider, served: &mut Vec<Capability>) {
+    let Some(load_balancers) = provider.load_balancers() else { return };
+    let optional = load_balancers.optional();
+    served.push(Capability::LoadBalancers);
+    served.extend(optional.plan.then_some(Capability::PlanLoadBalancer));
+    served.extend(optional.list.then_some(Capability::ListLoadBalancers));
+}
+
+/// A description that breaks the contract.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+#[error("the provider's description is not valid: {field}: {problem}")]
+pub struct DescriptionError {
+    /// The field of [`Description`].
+    pub field: &'static str,
+    /// What is wrong with it.
+    pub problem: &'static str,
+}
+
+/// Whether a provider may describe itself so. `has_instances`: it serves instances, which need a providerID prefix.
+pub(crate) fn validate(description: &Description, has_instances: bool) -> Result<(), DescriptionError> {
+    let refuse = |field, problem| Err(DescriptionError { field, problem });
+    if !is_dns_label(&description.name) {
+        return refuse("name", "must be a DNS label (lower-case letters, digits, dashes) of 1 to 40 characters");
+    }
+    if description.cloud_identity.is_empty() || description.cloud_identity.len() > MAX_CLOUD_IDENTITY {
+        return refuse("cloud_identity", "must have 1 to 256 bytes");
+    }
+    if description.provider_id_prefixes.iter().any(String::is_empty) {
+        return refuse("provider_id_prefixes", "none may be empty");
+    }
+    if has_instances && description.provider_id_prefixes.is_empty() {
+        return refuse("provider_id_prefixes", "at least one is needed to serve instances, such as `example://`");
+    }
+    if description.limits.max_batch_size == Some(0) {
+        return refuse("limits.max_batch_size", "must be at least 1");
+    }
+    Ok(())
+}
+
+fn is_dns_label(name: &str) -> bool {
+    let alphanumeric = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let bytes = name.as_bytes();
+    bytes.len() <= MAX_NAME
+        && bytes.first().is_some_and(|&c| alphanumeric(c))
+        && bytes.last().is_some_and(|&c| alphanumeric(c))
+        && bytes.iter().all(|&c| alphanumeric(c) || c == b'-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sound() -> Description {
+        Description {
+            name: "example".into(),
+            cloud_identity: "https://api.example.com account 7".into(),
+            provider_id_prefixes: vec!["example://".into()],
+            ..Description::default()
+        }
+    }
+
+    #[test]
+    fn a_sound_description_passes() {
+        assert_eq!(validate(&sound(), true), Ok(()));
+    }
+
+    #[test]
+    fn each_broken_field_is_named() {
+        let cases: [(&str, Description); 5] = [
+            ("name", Description { name: "Example".into(), ..sound() }),
+            ("name", Description { name: "-x".into(), ..sound() }),
+            ("cloud_identity", Description { cloud_identity: "x".repeat(257), ..sound() }),
+            ("provider_id_prefixes", Description { provider_id_prefixes: vec![], ..sound() }),
+            ("provider_id_prefixes", Description { provider_id_prefixes: vec![String::new()], ..sound() }),
+        ];
+        for (field, description) in cases {
+            assert_eq!(validate(&description, true).map_err(|error| error.field), Err(field));
+        }
+    }
+
+    #[test]
+    fn a_provider_without_instances_needs_no_prefix() {
+        assert_eq!(validate(&Description { provider_id_prefixes: vec![], ..sound() }, false), Ok(()));
+    }
+}

@@ -1,0 +1,203 @@
+//! One writer per thing: of the mutations of one key, one runs at a time, in a task of its own that outlives its caller. An
+//! equal request attaches to it, a different one waits. What a key or a request is, the services decide.
+use std::collections::HashMap;
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ccm_proto::v1;
+use futures::FutureExt as _;
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::Instrument as _;
+
+use crate::error::ProviderError;
+use crate::provider::{Progress, Result};
+
+/// How long a result that nobody waited for is kept for the next equal request. Older ones are dropped, since the cloud may
+/// have changed: the request runs again.
+const KEPT_FOR: Duration = Duration::from_mins(5);
+
+/// The mutations of one service. `R` is a request, whole; `T` what its success tells.
+pub(crate) struct Mutations<R, T> {
+    entries: Arc<Mutex<HashMap<String, Entry<R, T>>>>,
+    tasks: TaskTracker,
+}
+
+/// One mutation, asked for.
+pub(crate) struct Mutation<R> {
+    /// The thing that is changed.
+    pub(crate) key: String,
+    /// The method, for messages.
+    pub(crate) method: &'static str,
+    /// Everything that tells one request from another.
+    pub(crate) request: R,
+    /// When the caller is answered `InProgress` if there is nothing better.
+    pub(crate) answer_by: Option<Instant>,
+    /// Ends the work.
+    pub(crate) lost: CancellationToken,
+}
+
+struct Entry<R, T> {
+    request: Arc<R>,
+    method: &'static str,
+    started: Instant,
+    outcome: Outcome<T>,
+}
+
+/// `None` while the work runs, then when it ended and how.
+type Outcome<T> = watch::Receiver<Option<(Instant, Result<Progress<T>>)>>;
+
+/// What a request finds.
+enum Turn<T> {
+    /// Its own work, running or just ended.
+    Mine(Outcome<T>, Instant),
+    /// Another's, that must end first.
+    Blocked(Outcome<T>, &'static str),
+}
+
+impl<R, T> Mutations<R, T>
+where
+    R: PartialEq + Send + Sync + 'static,
+    T: Clone + Send + Sync + 'static,
+{
+    /// Nothing runs yet; the tasks are counted by `tasks`.
+    pub(crate) fn new(tasks: TaskTracker) -> Self {
+        Self { entries: Arc::default(), tasks }
+    }
+
+    /// Runs `work`, or attaches to the equal request that runs already, once nothing else runs for the key. Answers
+    /// `InProgress` when the time is up; what has begun then goes on, what has not is dropped.
+    pub(crate) async fn run<W>(&self, mutation: Mutation<R>, work: W) -> Result<Progress<T>>
+    where
+        W: Future<Output = Result<Progress<T>>> + Send + 'static,
+    {
+        let Mutation { key, method, request, answer_by, lost } = mutation;
+        let request = Arc::new(request);
+        let mut work = Some(work);
+        loop {
+            match self.turn(&key, method, &request, &lost, &mut work)? {
+                Turn::Mine(outcome, started) => {
+                    return match until(answer_by, ended(outcome.clone())).await {
+                        Some(result) => self.collect(&key, &outcome, result),
+                        None => Ok(in_progress(format!("{method} has been at work for {} s", started.elapsed().as_secs()))),
+                    };
+                }
+                Turn::Blocked(outcome, other) => {
+                    if until(answer_by, ended(outcome)).await.is_none() {
+                        return Ok(in_progress(format!("{method} waits for an earlier {other} to end")));
+                    }
+                }
+            }
+        }
+    }
+
+    fn turn<W>(
+        &self,
+        key: &str,
+        method: &'static str,
+        request: &Arc<R>,
+        lost: &CancellationToken,
+        work: &mut Option<W>,
+    ) -> Result<Turn<T>>
+    where
+        W: Future<Output = Result<Progress<T>>> + Send + 'static,
+    {
+        let mut entries = self.entries.lock();
+        if lost.is_cancelled() {
+            return Err(lost_leadership(method));
+        }
+        entries.retain(|_, entry| !entry.useless());
+        match entries.get(key) {
+            Some(entry) if entry.request == *request => return Ok(Turn::Mine(entry.outcome.clone(), entry.started)),
+            Some(entry) if entry.running() => return Ok(Turn::Blocked(entry.outcome.clone(), entry.method)),
+            _ => {}
+        }
+        let work = work.take().ok_or_else(|| ProviderError::internal("a mutation was started twice"))?;
+        let outcome = self.spawn(key, method, lost.clone(), work);
+        let started = Instant::now();
+        entries.insert(key.to_owned(), Entry { request: Arc::clone(request), method, started, outcome: outcome.clone() });
+        Ok(Turn::Mine(outcome, started))
+    }
+
+    fn spawn<W>(&self, key: &str, method: &'static str, lost: CancellationToken, work: W) -> Outcome<T>
+    where
+        W: Future<Output = Result<Progress<T>>> + Send + 'static,
+    {
+        let (sender, receiver) = watch::channel(None);
+        let key = key.to_owned();
+        let task = async move {
+            // The work is dropped within this statement: it has truly ended when its outcome is known.
+            let result = tokio::select! {
+                biased;
+                () = lost.cancelled() => Err(lost_leadership(method)),
+                result = AssertUnwindSafe(work).catch_unwind() => result.unwrap_or_else(|_| Err(panicked(method))),
+            };
+            if sender.receiver_count() <= 1 {
+                let error = result.as_ref().err().map(ProviderError::chain);
+                tracing::info!(method, key, error, "a mutation ended that nobody waited for any more");
+            }
+            sender.send_replace(Some((Instant::now(), result)));
+        };
+        self.tasks.spawn(task.in_current_span());
+        receiver
+    }
+
+    /// Hands a result over: it is kept no longer.
+    fn collect(&self, key: &str, outcome: &Outcome<T>, result: Result<Progress<T>>) -> Result<Progress<T>> {
+        let mut entries = self.entries.lock();
+        if entries.get(key).is_some_and(|entry| entry.outcome.same_channel(outcome)) {
+            entries.remove(key);
+        }
+        result
+    }
+}
+
+impl<R, T> Entry<R, T> {
+    fn running(&self) -> bool {
+        self.outcome.borrow().is_none()
+    }
+
+    /// Whether it has ended with something that tells the next request nothing.
+    fn useless(&self) -> bool {
+        match &*self.outcome.borrow() {
+            None => false,
+            Some((_, Ok(Progress::InProgress(_)))) => true,
+            Some((_, Err(error))) if error.reason == v1::ErrorReason::NotLeading => true,
+            Some((at, _)) => at.elapsed() > KEPT_FOR,
+        }
+    }
+}
+
+async fn ended<T: Clone>(mut outcome: Outcome<T>) -> Result<Progress<T>> {
+    let ended = outcome.wait_for(Option::is_some).await.ok().and_then(|ended| ended.clone());
+    ended.map_or_else(|| Err(ProviderError::unavailable("the provider ended before the work did")), |(_, result)| result)
+}
+
+async fn until<O>(at: Option<Instant>, future: impl Future<Output = O>) -> Option<O> {
+    match at {
+        Some(at) => timeout_at(at, future).await.ok(),
+        None => Some(future.await),
+    }
+}
+
+fn in_progress<T>(message: String) -> Progress<T> {
+    Progress::InProgress(v1::InProgress { poll_after: None, message })
+}
+
+fn lost_leadership(method: &str) -> ProviderError {
+    ProviderError::not_leading(format!("the leadership under which {method} was asked for has ended"))
+}
+
+/// The error of a call whose provider code panicked.
+pub(crate) fn panicked(method: &str) -> ProviderError {
+    ProviderError::internal(format!("the provider panicked in {method}; its log says where"))
+}
+
+#[cfg(test)]
+#[path = "mutations/tests.rs"]
+mod tests;

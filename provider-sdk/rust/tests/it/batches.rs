@@ -1,0 +1,125 @@
+//! `BatchGetInstances`: what is refused, what is filled in, and that one bad item spoils no batch.
+use std::future::pending;
+use std::time::{Duration, SystemTime};
+
+use ccm_provider_sdk::fake::{FakeInstances, FakeProvider, Script};
+use ccm_provider_sdk::v1::instance_result::Outcome;
+use ccm_provider_sdk::v1::{self, ErrorReason, InstanceQuery};
+use ccm_provider_sdk::{Lookup, LookupResult, ProviderError};
+use tonic::Code;
+
+use crate::fixture::{Fixture, SHORT, batch, reason, within};
+
+fn with(instances: FakeInstances) -> FakeProvider {
+    FakeProvider { instances: Some(instances), ..FakeProvider::bare() }
+}
+
+async fn results(provider: &FakeProvider, request: v1::BatchGetInstancesRequest) -> Vec<v1::InstanceResult> {
+    let fixture = Fixture::of(provider).await;
+    fixture.instances().batch_get_instances(within(SHORT, request)).await.unwrap().into_inner().results
+}
+
+#[tokio::test]
+async fn one_look_up_method_answers_a_whole_batch_in_order() {
+    let names: Vec<String> = (0..100).map(|number| format!("node-{number}")).collect();
+
+    let results = results(&FakeProvider::default(), batch(names.iter().map(String::as_str))).await;
+
+    assert_eq!(results.iter().map(|result| result.node_name.clone()).collect::<Vec<_>>(), names);
+    assert!(results.iter().all(|result| matches!(result.outcome, Some(Outcome::Instance(_)))));
+}
+
+#[tokio::test]
+async fn each_answer_says_when_it_was_observed() {
+    let instances = FakeInstances { batch: Some(Script::new(|_| Ok(Vec::new()))), ..FakeInstances::default() };
+    let cached = SystemTime::now() - Duration::from_secs(90);
+    let answers = vec![LookupResult { observed_at: Some(cached), outcome: Ok(Lookup::NotFound) }, Ok(Lookup::NotFound).into()];
+    instances.batch.as_ref().unwrap().then(Ok(answers));
+    let before = SystemTime::now();
+
+    let results = results(&with(instances), batch(["cached", "fresh"])).await;
+
+    let observed: Vec<_> = results.iter().map(|result| SystemTime::try_from(result.observed_at.unwrap()).unwrap()).collect();
+    assert_eq!(observed[0], cached);
+    assert!(observed[1] >= before);
+}
+
+#[tokio::test]
+async fn a_failing_look_up_is_an_error_of_its_item_alone() {
+    let instances = FakeInstances::default();
+    instances.get.always(|query| match query.node_name.as_str() {
+        "bad" => Err(ProviderError::rate_limited("slow down", Some(Duration::from_secs(3)))),
+        "gone" => Ok(Lookup::NotFound),
+        "foreign" => Ok(Lookup::NotMine("bare metal".into())),
+        _ => Ok(Lookup::Ambiguous(vec!["fake://1".into(), "fake://2".into()])),
+    });
+
+    let results = results(&with(instances), batch(["bad", "gone", "foreign", "twice"])).await;
+
+    let Some(Outcome::Error(error)) = &results[0].outcome else { panic!("{results:?}") };
+    assert_eq!((error.code, error.reason()), (Code::ResourceExhausted.into(), ErrorReason::RateLimited));
+    assert_eq!(error.retry_after.unwrap().seconds, 3);
+    assert!(matches!(results[1].outcome, Some(Outcome::NotFound(_))));
+    assert!(matches!(results[2].outcome, Some(Outcome::NotMine(_))));
+    assert!(matches!(results[3].outcome, Some(Outcome::Ambiguous(_))));
+}
+
+#[tokio::test]
+async fn a_look_up_that_hangs_is_late_alone_and_those_behind_it_are_answered() {
+    let instances = FakeInstances::default();
+    instances.get.always_await(|query: InstanceQuery| async move {
+        if query.node_name == "hangs" { pending().await } else { Ok(Lookup::NotFound) }
+    });
+
+    let results = results(&with(instances), batch(["hangs", "a", "b"])).await;
+
+    let Some(Outcome::Error(error)) = &results[0].outcome else { panic!("{results:?}") };
+    assert_eq!(error.code, i32::from(Code::DeadlineExceeded));
+    assert!(results[1..].iter().all(|result| matches!(result.outcome, Some(Outcome::NotFound(_)))));
+}
+
+#[tokio::test]
+async fn a_batch_of_the_providers_own_that_hangs_is_late_item_by_item() {
+    let script = Script::new(|_| Ok(Vec::new()));
+    script.then_await(|_| pending());
+
+    let results = results(&with(FakeInstances { batch: Some(script), ..FakeInstances::default() }), batch(["a", "b"])).await;
+
+    let late = |result: &v1::InstanceResult| matches!(&result.outcome, Some(Outcome::Error(error)) if error.code == 4);
+    assert!(results.len() == 2 && results.iter().all(late), "{results:?}");
+}
+
+#[tokio::test]
+async fn a_provider_that_answers_too_little_is_at_fault_itself() {
+    let script = Script::new(|_| Ok(vec![Ok(Lookup::NotFound).into()]));
+    let fixture = Fixture::of(&with(FakeInstances { batch: Some(script), ..FakeInstances::default() })).await;
+
+    let status = fixture.instances().batch_get_instances(batch(["a", "b"])).await.unwrap_err();
+
+    assert_eq!((status.code(), status.message()), (Code::Internal, "the provider answered 1 of 2 queries"));
+}
+
+#[tokio::test]
+async fn a_batch_over_the_providers_limit_is_refused_before_it_is_asked() {
+    let provider = FakeProvider::default();
+    provider.describe_as(|description| description.limits.max_batch_size = Some(2));
+    let fixture = Fixture::of(&provider).await;
+
+    let status = fixture.instances().batch_get_instances(batch(["a", "b", "c"])).await.unwrap_err();
+
+    assert_eq!((status.code(), reason(&status).as_str()), (Code::InvalidArgument, "BATCH_TOO_LARGE"));
+    assert_eq!(provider.instances.unwrap().get.count(), 0);
+}
+
+#[tokio::test]
+async fn a_malformed_batch_is_refused_with_the_path_of_the_field() {
+    let fixture = Fixture::of(&FakeProvider::default()).await;
+
+    for (names, path) in
+        [(vec![], "queries"), (vec!["a", ""], "queries[1].node_name"), (vec!["a", "b", "a"], "queries[2].node_name")]
+    {
+        let status = fixture.instances().batch_get_instances(batch(names)).await.unwrap_err();
+        assert_eq!(status.code(), Code::InvalidArgument);
+        assert!(status.message().starts_with(&format!("{path}: ")), "{}", status.message());
+    }
+}
