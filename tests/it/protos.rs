@@ -26,9 +26,9 @@ pub fn names(kind: &str) -> Vec<String> {
 
 /// The values of an enum, by the prefix that they share, without it; the unspecified one left out.
 pub fn enum_values(prefix: &str) -> Vec<Declaration> {
-    let values = declarations().into_iter().filter_map(|mut declaration| {
-        declaration.name = declaration.name.strip_prefix(prefix)?.to_owned();
-        Some(declaration)
+    let values = declarations().into_iter().filter_map(|declaration| {
+        let name = declaration.name.strip_prefix(prefix)?.to_owned();
+        Some(Declaration { name, ..declaration })
     });
     values.filter(|value| value.name != "UNSPECIFIED").collect()
 }
