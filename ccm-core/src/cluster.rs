@@ -4,3 +4,9 @@ pub mod events;
 pub mod gate;
 pub mod nodes;
 pub mod patch;
+#[cfg(test)]
+pub mod scripted;
+pub mod state;
+
+#[cfg(test)]
+pub(crate) mod scripted_api;

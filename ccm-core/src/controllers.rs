@@ -1,5 +1,8 @@
 //! The controllers. Each has the same stages in the same files: a driver that watches and queues, then `observe`, `decide`
 //! (pure), `act` and `status`.
+pub mod node;
+pub mod node_lifecycle;
+
 use std::sync::Arc;
 
 use crate::cluster::events::Events;

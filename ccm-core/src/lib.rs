@@ -8,6 +8,7 @@
 //! - [`model`]: the plain types that the rest speaks.
 //! - [`controllers`]: watch, observe, decide, act.
 pub mod cluster;
+pub mod config;
 pub mod controllers;
 pub mod model;
 pub mod names;

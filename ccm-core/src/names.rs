@@ -5,7 +5,7 @@
 pub const NAMESPACE: &str = "kube-system";
 /// Go's lease, shared so that a Go cloud-controller-manager and ccm-core never lead together.
 pub const LEASE: &str = "cloud-controller-manager";
-/// The ConfigMap that holds what must survive a restart is this and the provider's name.
+/// The `ConfigMap` that holds what must survive a restart is this and the provider's name.
 pub const STATE_CONFIG_MAP_PREFIX: &str = "ccm-core-";
 
 /// Names of controllers, as in `--controllers` and in Go's metrics.
@@ -48,7 +48,7 @@ pub mod annotations {
     pub const PROVIDED_NODE_IP: &str = "alpha.kubernetes.io/provided-node-ip";
     /// Which labels this controller wrote: a JSON object of label to value.
     pub const APPLIED_LABELS: &str = "ccm-core.dev/applied-labels";
-    /// On the state ConfigMap: the id of a tripped breaker that the operator releases.
+    /// On the state `ConfigMap`: the id of a tripped breaker that the operator releases.
     pub const RELEASE_BREAKER: &str = "ccm-core.dev/release-breaker";
 }
 
@@ -64,8 +64,14 @@ pub mod events {
     pub const DELETION_BREAKER_TRIPPED: &str = "NodeDeletionBreakerTripped";
     /// The deletion breaker was released.
     pub const DELETION_BREAKER_RELEASED: &str = "NodeDeletionBreakerReleased";
+    /// The deletion breaker closed by itself: the cloud knows all machines again.
+    pub const DELETION_BREAKER_RESET: &str = "NodeDeletionBreakerReset";
+    /// Nodes are not deleted for now, and why.
+    pub const NODE_DELETION_PAUSED: &str = "NodeDeletionPaused";
     /// The provider's answer cannot be used.
     pub const INVALID_PROVIDER_ANSWER: &str = "InvalidProviderAnswer";
+    /// The addresses that kubelet was told to use are not the machine's.
+    pub const INVALID_NODE_IP: &str = "InvalidNodeIP";
     /// The machine's zone or region is another than the node's label says.
     pub const TOPOLOGY_DRIFT: &str = "TopologyDrift";
     /// A look-up failed in a way that a person must mend.

@@ -8,6 +8,23 @@ use tokio::sync::watch;
 use crate::model::instance::{Answer, NodeQuery};
 use crate::model::provider_info::ProviderInfo;
 
+pub mod backoff;
+pub mod batch;
+pub mod capabilities;
+pub mod classify;
+pub mod convert;
+pub mod description;
+pub mod endpoint;
+pub mod grpc;
+pub mod hints;
+pub mod instances;
+pub mod lead;
+pub mod metrics;
+#[cfg(test)]
+mod scripted;
+pub mod session;
+mod zones;
+
 /// How the provider stands. Controllers change nothing unless it is [`ProviderState::Ready`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProviderState {
@@ -73,6 +90,27 @@ pub trait Identity: Send + Sync + 'static {
     async fn confirm(&self) -> Result<Arc<ProviderInfo>, ProviderError>;
 }
 
+/// What the rest of the core thinks of a provider that has described itself: asked at every handshake.
+#[async_trait]
+pub trait Judge: Send + Sync + 'static {
+    /// `Ok` if it may be used. Called again at each handshake, so that an operator's acceptance is noticed.
+    async fn judge(&self, info: &ProviderInfo) -> Result<(), Verdict>;
+}
+
+/// Why a provider may not be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is the wrong one, or lacks something; the message says what would mend it.
+    Unusable(String),
+    /// It is another cloud than the accepted one.
+    IdentityChanged {
+        /// What was accepted.
+        accepted: String,
+    },
+    /// It cannot be judged now (the API server does not answer); a provider that was judged before keeps its state.
+    Later(String),
+}
+
 /// What to do about a failed call; decided in one place, `provider/classify.rs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -80,7 +118,7 @@ pub enum Outcome {
     Terminal,
     /// A repeat may succeed, not before `after` if the provider knows.
     Retry {
-        /// The provider's RetryInfo.
+        /// The provider's `RetryInfo`.
         after: Option<Duration>,
     },
     /// The provider does not serve this.

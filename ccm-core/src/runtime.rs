@@ -1,3 +1,189 @@
-//! Composition: what runs, in which order, and how it ends.
+//! Composition: what runs, in which order, and how it ends. No decision about the cluster is made here.
+pub mod acceptance;
+pub mod candidacy;
 pub mod health;
+pub mod kubernetes;
+pub mod leader_election;
+pub mod logging;
 pub mod metrics;
+pub mod serving;
+pub mod shutdown;
+mod tenure;
+
+use std::sync::Arc;
+
+use kube::Client;
+use prometheus_client::registry::Registry;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::cluster::events::Events;
+use crate::config::Config;
+use crate::model::term::Term;
+use crate::provider::Instances;
+use crate::provider::grpc::Deadlines;
+use crate::provider::metrics::ProviderMetrics;
+use crate::provider::session::{self, Handle, Session, SessionConfig};
+use acceptance::Acceptance;
+use candidacy::Candidacy;
+use health::Health;
+use leader_election::{Elector, ElectorConfig, Ending, Leading};
+use metrics::{ControllerMetrics, LeaderMetrics, NodeMetrics, ProcessMetrics};
+use serving::{Endpoints, Server};
+use tenure::Tenures;
+
+/// Why the process cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The API server cannot be reached or used.
+    #[error(transparent)]
+    Kubernetes(#[from] kubernetes::ConnectError),
+    /// Health and metrics cannot be served.
+    #[error(transparent)]
+    Serving(#[from] serving::ServingError),
+}
+
+/// Runs until `shutdown` is cancelled: then the controllers stop, running writes end, and the lease is given back.
+pub async fn run(config: Config, shutdown: CancellationToken) -> Result<(), RunError> {
+    config.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+    let mut registry = Registry::default();
+    let metrics = Metrics::new(&mut registry);
+    let health = Health::default();
+    let mut background = JoinSet::new();
+    serve(&config, &health, registry, &mut background).await?;
+    let client = kubernetes::client(&config.kubernetes).await?;
+    let Some(cluster_uid) = kubernetes::cluster_uid(&client, &health, &shutdown).await? else { return Ok(()) };
+    let identity = leader_election::identity();
+    let parts = Parts { config, client, cluster_uid, identity, metrics, health };
+    parts.run(&mut background, shutdown).await;
+    background.shutdown().await;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+/// Health and metrics, from before anything else and until the very end.
+async fn serve(config: &Config, health: &Health, registry: Registry, background: &mut JoinSet<()>) -> Result<(), RunError> {
+    let Some(address) = config.serving.address else { return Ok(()) };
+    let endpoints = Endpoints::new(config, health.clone(), Arc::new(registry))?;
+    let server = Server::bind(address).await?;
+    background.spawn(async move {
+        if let Err(error) = server.serve(endpoints, CancellationToken::new()).await {
+            tracing::error!("{error}");
+        }
+    });
+    Ok(())
+}
+
+struct Metrics {
+    nodes: NodeMetrics,
+    provider: ProviderMetrics,
+    leader: LeaderMetrics,
+    controllers: ControllerMetrics,
+}
+
+impl Metrics {
+    fn new(registry: &mut Registry) -> Self {
+        ProcessMetrics::register(registry);
+        Self {
+            nodes: NodeMetrics::new(registry),
+            provider: ProviderMetrics::new(registry),
+            leader: LeaderMetrics::new(registry),
+            controllers: ControllerMetrics::new(registry),
+        }
+    }
+}
+
+/// What is known once the API server has answered.
+struct Parts {
+    config: Config,
+    client: Client,
+    cluster_uid: String,
+    identity: String,
+    metrics: Metrics,
+    health: Health,
+}
+
+impl Parts {
+    async fn run(self, background: &mut JoinSet<()>, shutdown: CancellationToken) {
+        let (term, terms) = watch::channel::<Option<Term>>(None);
+        let (handle, instances) = self.session(terms, background);
+        let (candidate, candidates) = watch::channel(false);
+        let provider = self.metrics.provider.clone();
+        let candidacy = Candidacy::new(handle.state(), self.config.provider.grace, self.health.clone(), provider);
+        background.spawn(candidacy.run(candidate));
+
+        let (leading, leadings) = watch::channel::<Option<Leading>>(None);
+        let ending = Ending { shutdown: shutdown.clone(), release: CancellationToken::new() };
+        let election = tokio::spawn(self.election(candidates, leading, ending.clone()));
+        Tenures::new(self, handle, instances, term).serve(leadings, &shutdown).await;
+        ending.release.cancel();
+        drop(election.await);
+    }
+
+    /// The session with the provider and everything that lives as long.
+    fn session(&self, terms: watch::Receiver<Option<Term>>, background: &mut JoinSet<()>) -> (Handle, Arc<dyn Instances>) {
+        let (events, writer) = Events::start(self.client.clone(), "ccm-core", &self.identity);
+        background.spawn(writer);
+        let judge = Acceptance::new(self.client.clone(), &self.config.provider, events);
+        let (handle, session) = Session::start(self.session_config(), Arc::new(judge), terms);
+        background.spawn(session);
+        let (instances, batches) = handle.instances();
+        background.spawn(batches);
+        (handle, Arc::new(instances))
+    }
+
+    fn session_config(&self) -> SessionConfig {
+        let kubernetes = &self.config.kubernetes;
+        SessionConfig {
+            endpoint: self.config.provider.endpoint.clone(),
+            cluster: session::Cluster {
+                name: kubernetes.cluster_name.clone(),
+                uid: self.cluster_uid.clone(),
+                pod_cidrs: kubernetes.cluster_cidrs.iter().map(ToString::to_string).collect(),
+                service_cidrs: kubernetes.service_cidrs.iter().map(ToString::to_string).collect(),
+            },
+            core_version: env!("CARGO_PKG_VERSION").to_owned(),
+            deadlines: Deadlines::default(),
+            handshake_interval: session::HANDSHAKE_INTERVAL,
+            metrics: self.metrics.provider.clone(),
+        }
+    }
+
+    /// Contends for the lease, or leads alone where `--leader-elect=false`.
+    fn election(
+        &self,
+        candidates: watch::Receiver<bool>,
+        leading: watch::Sender<Option<Leading>>,
+        ending: Ending,
+    ) -> impl Future<Output = ()> + Send + 'static {
+        let elector = self.config.leader_election.enabled.then(|| {
+            let config = ElectorConfig::new(&self.config.leader_election, self.identity.clone());
+            Elector::new(self.client.clone(), config).with_metrics(self.metrics.leader.clone())
+        });
+        let identity = self.identity.clone();
+        async move {
+            let Some(elector) = elector else { return lead_alone(&identity, candidates, &leading, &ending).await };
+            if let Err(error) = elector.run(candidates, leading, ending).await {
+                tracing::warn!(%error, "the lease was not given back; another replica takes over when it has expired");
+            }
+        }
+    }
+}
+
+/// Leads whenever the provider can be used.
+async fn lead_alone(
+    identity: &str,
+    mut candidates: watch::Receiver<bool>,
+    leading: &watch::Sender<Option<Leading>>,
+    ending: &Ending,
+) {
+    loop {
+        let candidate = *candidates.borrow_and_update();
+        leading.send_replace(candidate.then(|| Leading::without_election(identity)));
+        tokio::select! {
+            changed = candidates.changed() => if changed.is_err() { return },
+            () = ending.release.cancelled() => return,
+        }
+    }
+}

@@ -1,1 +1,6 @@
-//! it.
+//! Integration tests in one binary: what the sources and documents promise about themselves, and the seams between processes.
+mod contract_doc;
+mod docs;
+mod protos;
+mod tidy;
+mod tree;

@@ -1,7 +1,6 @@
 //! From Kubernetes' types to the model's. Whatever the controllers do not use is left behind, to save memory.
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1 as core;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::model::node::{Address, AddressType, Node, Ready, Taint};
 
@@ -19,8 +18,8 @@ pub fn node(node: core::Node) -> Node {
         name: metadata.name.unwrap_or_default(),
         uid: metadata.uid.unwrap_or_default(),
         resource_version: metadata.resource_version.unwrap_or_default(),
-        created_at: metadata.creation_timestamp.map_or(Timestamp::UNIX_EPOCH, time),
-        deleted_at: metadata.deletion_timestamp.map(time),
+        created_at: metadata.creation_timestamp.map_or(Timestamp::UNIX_EPOCH, |time| time.0),
+        deleted_at: metadata.deletion_timestamp.map(|time| time.0),
         labels: metadata.labels.unwrap_or_default(),
         annotations,
         provider_id: spec.provider_id.filter(|id| !id.is_empty()),
@@ -32,12 +31,8 @@ pub fn node(node: core::Node) -> Node {
     }
 }
 
-fn time(time: Time) -> Timestamp {
-    time.0
-}
-
 fn taint(taint: core::Taint) -> Taint {
-    Taint { key: taint.key, value: taint.value, effect: taint.effect, time_added: taint.time_added.map(time) }
+    Taint { key: taint.key, value: taint.value, effect: taint.effect, time_added: taint.time_added.map(|time| time.0) }
 }
 
 fn ready(conditions: Vec<core::NodeCondition>) -> Ready {

@@ -1,5 +1,9 @@
 //! Events for people. They are written in the background, never hold up the work that they tell of, and are dropped
 //! (and counted in the log) rather than pile up.
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,9 +16,15 @@ use crate::model::node::Node;
 
 /// How many events may wait to be written.
 const QUEUE: usize = 16_384;
+/// Of how many events it is remembered that they were written, so that a repeat becomes a count.
+const REMEMBERED: usize = 8_192;
+/// The longest message that the API server takes, in bytes.
+const LONGEST_MESSAGE: usize = 1_024;
+/// The longest reason that the API server takes, in bytes.
+const LONGEST_REASON: usize = 128;
 
 /// What an event is about.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Subject {
     /// `Node`, `ConfigMap`, ….
     pub kind: &'static str,
@@ -65,11 +75,11 @@ impl Events {
     /// A queue, and the task that writes it out under a controller's name. The same event repeated becomes a count.
     pub fn start(client: Client, controller: &str, instance: &str) -> (Self, impl Future<Output = ()> + Send + 'static) {
         let (events, mut queue) = Self::queue(QUEUE);
-        let reporter = Reporter { controller: controller.to_owned(), instance: Some(instance.to_owned()) };
-        let recorder = Recorder::new(client, reporter);
+        let reporter = Reporter { controller: controller.to_owned(), instance: Some(cut(instance, LONGEST_REASON)) };
+        let mut scribe = Scribe { client, reporter, written: HashMap::new() };
         let task = async move {
             while let Some(note) = queue.recv().await {
-                if let Err(error) = recorder.publish(&event(&note), &reference(&note.subject)).await {
+                if let Err(error) = scribe.write(&note).await {
                     tracing::warn!(%error, reason = note.reason, object = note.subject.name, "an event was not written");
                 }
             }
@@ -92,15 +102,50 @@ impl Events {
     }
 }
 
+/// Writes events. kube's recorder takes two events for the same if just their messages differ, and would count the second
+/// under the first one's words: each message gets a recorder of its own.
+struct Scribe {
+    client: Client,
+    reporter: Reporter,
+    written: HashMap<(Subject, String), (String, Recorder)>,
+}
+
+impl Scribe {
+    async fn write(&mut self, note: &Note) -> Result<(), kube::Error> {
+        self.recorder(note).publish(&event(note), &reference(&note.subject)).await
+    }
+
+    fn recorder(&mut self, note: &Note) -> Recorder {
+        if self.written.len() >= REMEMBERED {
+            self.written.clear();
+        }
+        let fresh = || (note.message.clone(), Recorder::new(self.client.clone(), self.reporter.clone()));
+        let (message, recorder) = self.written.entry((note.subject.clone(), note.reason.clone())).or_insert_with(fresh);
+        if *message != note.message {
+            (*message, *recorder) = fresh();
+        }
+        recorder.clone()
+    }
+}
+
+/// The text, at most so many bytes of it.
+fn cut(text: &str, longest: usize) -> String {
+    let mut end = longest.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text[..end].to_owned()
+}
+
 fn event(note: &Note) -> Event {
     Event {
         type_: match note.grade {
             Grade::Normal => EventType::Normal,
             Grade::Warning => EventType::Warning,
         },
-        reason: note.reason.clone(),
-        note: Some(note.message.clone()),
-        action: note.reason.clone(),
+        reason: cut(&note.reason, LONGEST_REASON),
+        note: Some(cut(&note.message, LONGEST_MESSAGE)),
+        action: cut(&note.reason, LONGEST_REASON),
         secondary: None,
     }
 }

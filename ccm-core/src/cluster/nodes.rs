@@ -1,6 +1,9 @@
 //! The nodes of the cluster, as the watch last told of them. One watch serves every controller.
 //!
 //! kube's own store would keep the whole objects; this one keeps the model's, which are a tenth of their size.
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -39,7 +42,7 @@ impl Nodes {
             let mut events = watcher(Api::<core::Node>::all(client), config).default_backoff().boxed();
             while let Some(event) = events.next().await {
                 match event {
-                    Ok(event) => drop(shared.write().apply(event, &synced)),
+                    Ok(event) => shared.write().apply(event, &synced),
                     Err(error) => tracing::warn!(%error, "the watch of nodes failed; it is being resumed"),
                 }
             }
@@ -53,6 +56,18 @@ impl Nodes {
         nodes.shared.write().nodes = list.into_iter().map(|node| (node.name.clone(), Arc::new(node))).collect();
         synced.send_replace(true);
         nodes
+    }
+
+    /// Shows a node as the watch would, for tests of drivers.
+    #[cfg(test)]
+    pub fn show(&self, node: Node) {
+        self.shared.write().show(node);
+    }
+
+    /// Shows that a node is gone, for tests of drivers.
+    #[cfg(test)]
+    pub fn hide(&self, name: &str) {
+        self.shared.write().hide(name);
     }
 
     fn empty() -> (Self, watch::Sender<bool>) {
@@ -98,25 +113,34 @@ impl Shared {
                 self.arriving.insert(node.name.clone(), Arc::new(node));
             }
             watcher::Event::InitDone => {
-                let before = std::mem::replace(&mut self.nodes, std::mem::take(&mut self.arriving));
-                let now: Vec<_> = self.nodes.iter().filter(|(name, node)| before.get(*name) != Some(node)).collect();
-                let gone = before.keys().filter(|name| !self.nodes.contains_key(*name));
-                let names: Vec<_> = now.into_iter().map(|(name, _)| name.clone()).chain(gone.cloned()).collect();
-                names.iter().for_each(|name| self.tell(name));
+                self.replace();
                 synced.send_replace(true);
             }
-            watcher::Event::Apply(node) => {
-                let node = convert::node(node);
-                let name = node.name.clone();
-                self.nodes.insert(name.clone(), Arc::new(node));
-                self.tell(&name);
-            }
-            watcher::Event::Delete(node) => {
-                let name = node.metadata.name.unwrap_or_default();
-                self.nodes.remove(&name);
-                self.tell(&name);
-            }
+            watcher::Event::Apply(node) => self.show(convert::node(node)),
+            watcher::Event::Delete(node) => self.hide(&node.metadata.name.unwrap_or_default()),
         }
+    }
+
+    /// The list is complete. Only what it changes is told.
+    fn replace(&mut self) {
+        let before = std::mem::replace(&mut self.nodes, std::mem::take(&mut self.arriving));
+        let changed = self.nodes.iter().filter(|(name, node)| before.get(*name) != Some(node)).map(|(name, _)| name);
+        let gone = before.keys().filter(|name| !self.nodes.contains_key(*name));
+        let names: Vec<_> = changed.chain(gone).cloned().collect();
+        for name in &names {
+            self.tell(name);
+        }
+    }
+
+    fn show(&mut self, node: Node) {
+        let name = node.name.clone();
+        self.nodes.insert(name.clone(), Arc::new(node));
+        self.tell(&name);
+    }
+
+    fn hide(&mut self, name: &str) {
+        self.nodes.remove(name);
+        self.tell(name);
     }
 
     fn tell(&mut self, name: &str) {

@@ -1,5 +1,8 @@
 //! Writes to nodes. Every one asks the gate first, names the very object it means by UID, and fails rather than overwrite
 //! what it has not seen.
+#[cfg(test)]
+mod tests;
+
 use k8s_openapi::api::core::v1 as core;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::{Api, Client};

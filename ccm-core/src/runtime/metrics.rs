@@ -1,8 +1,14 @@
 //! Metrics, under Go's names where Go has them.
+use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
+
+mod process;
+
+pub use process::ProcessMetrics;
 
 /// What the node controllers count.
 #[derive(Clone, Debug)]
@@ -58,5 +64,61 @@ impl NodeMetrics {
             metrics.breakers_tripped.clone(),
         );
         metrics
+    }
+}
+
+/// The label of [`LeaderMetrics`].
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct LeaseName {
+    name: String,
+}
+
+/// Who leads.
+#[derive(Clone, Debug, Default)]
+pub struct LeaderMetrics {
+    status: Family<LeaseName, Gauge>,
+}
+
+impl LeaderMetrics {
+    /// Registers them.
+    pub fn new(registry: &mut Registry) -> Self {
+        let metrics = Self::default();
+        let help = "Whether this process holds the lease: 1 it does, 0 it stands by";
+        registry.register("leader_election_master_status", help, metrics.status.clone());
+        metrics
+    }
+
+    /// Says whether this process holds the lease of this name.
+    pub fn set_leading(&self, lease: &str, leads: bool) {
+        self.status.get_or_create(&LeaseName { name: lease.to_owned() }).set(leads.into());
+    }
+}
+
+/// The labels of [`ControllerMetrics`].
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ManagedController {
+    name: String,
+    manager: &'static str,
+}
+
+/// Which controllers run.
+#[derive(Clone, Debug, Default)]
+pub struct ControllerMetrics {
+    running: Family<ManagedController, Gauge>,
+}
+
+impl ControllerMetrics {
+    /// Registers them.
+    pub fn new(registry: &mut Registry) -> Self {
+        let metrics = Self::default();
+        let help = "Whether this controller runs in this process now";
+        registry.register("running_managed_controllers", help, metrics.running.clone());
+        metrics
+    }
+
+    /// Says whether the controller of this name runs.
+    pub fn set_running(&self, name: &str, runs: bool) {
+        let labels = ManagedController { name: name.to_owned(), manager: "cloud-controller-manager" };
+        self.running.get_or_create(&labels).set(runs.into());
     }
 }

@@ -124,6 +124,10 @@ pub trait Instances: Send + Sync + 'static {
         crate::batch::each(self, ctx, queries).await
     }
 
+    /// The last look at a batch's response before it is sent, for providers that exist to test a core: it may become what no
+    /// honest provider would answer. The context is that of the batch.
+    fn revise(&self, _ctx: &CallContext, _response: &mut v1::BatchGetInstancesResponse) {}
+
     /// Whether the optional methods below are served.
     fn optional(&self) -> OptionalInstanceMethods {
         OptionalInstanceMethods::default()

@@ -19,11 +19,10 @@ use crate::endpoint::{Endpoint, EndpointError};
 use crate::provider::Provider;
 use crate::rpc::{self, Shared};
 use incoming::{AllowedUsers, connections};
-use socket::Socket;
 
 pub use args::{LogError, LogFormat, ServeArgs};
 pub use signals::termination;
-pub use socket::SocketError;
+pub use socket::{Socket, SocketError};
 
 mod args;
 mod incoming;

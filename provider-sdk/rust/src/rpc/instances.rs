@@ -51,7 +51,9 @@ impl Service {
             return Err(ProviderError::internal(message));
         }
         let results = queries.into_iter().zip(answers).map(|(query, answer)| result(query.node_name, answer, asked_at)).collect();
-        Ok(v1::BatchGetInstancesResponse { results })
+        let mut response = v1::BatchGetInstancesResponse { results };
+        instances.revise(&ctx, &mut response);
+        Ok(response)
     }
 
     async fn watch(&self, ctx: CallContext) -> Result<Changes> {

@@ -50,7 +50,7 @@ pub enum SocketError {
 
 /// A socket that listens, and the lock that makes it this process's own.
 #[derive(Debug)]
-pub(crate) struct Socket {
+pub struct Socket {
     path: PathBuf,
     /// Device and inode: a file that replaced ours is not removed.
     identity: (u64, u64),
@@ -59,7 +59,7 @@ pub(crate) struct Socket {
 
 impl Socket {
     /// Takes the path: locks it, removes a stale socket, listens.
-    pub(crate) async fn bind(path: &Path) -> Result<(Self, UnixListener), SocketError> {
+    pub async fn bind(path: &Path) -> Result<(Self, UnixListener), SocketError> {
         make_directory(path)?;
         let lock = lock(path)?;
         make_way(path).await?;

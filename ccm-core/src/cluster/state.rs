@@ -1,0 +1,212 @@
+//! What must survive a restart and a change of leader: the accepted cloud identity, the epoch, which nodes were deleted and
+//! which breakers hold. It lives in one ConfigMap for each provider, readable with kubectl.
+//!
+//! This module keeps the facts and writes them safely. It judges nothing: what may be deleted is for the controllers to decide.
+mod codec;
+mod store;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+pub use store::{Loaded, StateError, StateStore};
+
+use super::events::Subject;
+use crate::names;
+
+/// How many deletions that count against no budget are kept for people to look at. A ConfigMap holds 1 MiB.
+const UNCOUNTED_KEPT: usize = 500;
+
+/// Everything that is kept. A default one is empty and not yet in the cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    /// The identity of the cloud that this cluster trusts; `None` before the first handshake.
+    pub accepted_identity: Option<String>,
+    /// The epoch of the latest term of leadership.
+    pub epoch: u64,
+    /// The nodes deleted lately, written before each DELETE. `None` if nobody has begun a history: whether that is a first
+    /// installation or a loss is for [`State::begin_history`].
+    pub deletions: Option<Vec<Deletion>>,
+    /// Until then nothing is deleted for mere absence, because an earlier history was lost.
+    pub budget_spent_until: Option<Timestamp>,
+    /// The breakers that hold.
+    pub trips: Vec<Trip>,
+    /// The breakers that an operator released within the last window.
+    pub releases: Vec<Release>,
+    /// The value of the annotation `ccm-core.dev/release-breaker`; saving `None` removes it.
+    pub release_request: Option<String>,
+    object: Option<Object>,
+}
+
+/// Which version of the ConfigMap a state was read from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Object {
+    name: String,
+    uid: String,
+    resource_version: String,
+}
+
+/// A node that was deleted, or was about to be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deletion {
+    /// The node's name.
+    pub node: String,
+    /// Its UID.
+    pub uid: String,
+    /// Its zone, if it had a label for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zone: Option<String>,
+    /// When.
+    pub at: Timestamp,
+    /// Why.
+    pub cause: Cause,
+}
+
+/// Why a node was deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cause {
+    /// The cloud does not know the machine, and nobody had said that it would go. The only cause that a budget counts.
+    Absent,
+    /// The cloud knows that the machine was deleted.
+    Deleted,
+    /// The node was cordoned, or tainted by cluster-autoscaler, before its machine went.
+    MeantToGo,
+    /// An operator released the breaker that held it.
+    Released,
+}
+
+/// How much of the cluster a breaker holds.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scope {
+    /// Every zone.
+    Cluster,
+    /// One zone; the nodes without a zone's label are the zone of the empty name.
+    Zone(String),
+}
+
+impl Scope {
+    /// Whether the nodes of a zone are within it.
+    pub fn covers(&self, zone: Option<&str>) -> bool {
+        match self {
+            Self::Cluster => true,
+            Self::Zone(held) => held == zone.unwrap_or_default(),
+        }
+    }
+}
+
+/// A breaker that holds: within its scope nothing is deleted for mere absence.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trip {
+    /// What the operator names to release it.
+    pub id: String,
+    /// Where it holds.
+    pub scope: Scope,
+    /// What was seen, for people.
+    pub reason: String,
+    /// How many nodes were seen absent.
+    pub count: usize,
+    /// They by name, with their UIDs, in full up to some thousands. A release is for exactly these.
+    pub nodes: BTreeMap<String, String>,
+    /// When it tripped.
+    pub at: Timestamp,
+}
+
+impl Trip {
+    /// The most nodes that a trip lists: about 200 KiB of a ConfigMap's 1 MiB.
+    pub const LISTED: usize = 2000;
+
+    /// Whether it lists exactly this object, not another of the same name.
+    pub fn lists(&self, name: &str, uid: &str) -> bool {
+        self.nodes.get(name).is_some_and(|listed| listed == uid)
+    }
+}
+
+/// A breaker that an operator released: its nodes may go without a budget, for one window.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Release {
+    /// The trip's id.
+    pub id: String,
+    /// When it was released.
+    pub at: Timestamp,
+    /// The nodes that the trip listed: UIDs by name.
+    pub nodes: BTreeMap<String, String>,
+}
+
+/// Whether a time is less than a window ago. A time in the future, from a leader whose clock was ahead, is.
+pub fn within(at: Timestamp, now: Timestamp, window: Duration) -> bool {
+    now.duration_since(at) < signed(window)
+}
+
+fn signed(duration: Duration) -> SignedDuration {
+    SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX)
+}
+
+impl State {
+    /// Begins the deletion history where there is none. Unless this is the first installation, an earlier history was lost and
+    /// could have been full: the budget counts as spent for one window.
+    pub fn begin_history(&mut self, first_install: bool, now: Timestamp, window: Duration) {
+        if self.deletions.is_some() {
+            return;
+        }
+        self.deletions = Some(Vec::new());
+        if !first_install {
+            self.budget_spent_until = now.checked_add(signed(window)).ok();
+        }
+    }
+
+    /// Adds deletions that are about to happen. One of the same object made earlier, for a DELETE that failed, is replaced.
+    pub fn record(&mut self, deletions: impl IntoIterator<Item = Deletion>) {
+        let history = self.deletions.get_or_insert_default();
+        for deletion in deletions {
+            history.retain(|earlier| earlier.uid != deletion.uid);
+            history.push(deletion);
+        }
+    }
+
+    /// Forgets what is older than the window, and pulls times in the future (a clock that was ahead) back to now.
+    pub fn prune(&mut self, now: Timestamp, window: Duration) {
+        if let Some(history) = &mut self.deletions {
+            history.iter_mut().for_each(|deletion| deletion.at = deletion.at.min(now));
+            history.retain(|deletion| within(deletion.at, now, window));
+            let uncounted = history.iter().filter(|deletion| deletion.cause != Cause::Absent).count();
+            let mut surplus = uncounted.saturating_sub(UNCOUNTED_KEPT);
+            history.retain(|deletion| {
+                deletion.cause == Cause::Absent || surplus == 0 || {
+                    surplus -= 1;
+                    false
+                }
+            });
+        }
+        let latest = now.checked_add(signed(window)).unwrap_or(now);
+        self.budget_spent_until = self.budget_spent_until.filter(|until| *until > now).map(|until| until.min(latest));
+        self.releases.iter_mut().for_each(|release| release.at = release.at.min(now));
+        self.releases.retain(|release| within(release.at, now, window));
+    }
+
+    /// Carries out what the annotation asks for: the trip of that id becomes a release. Another id does nothing.
+    pub fn take_release(&mut self, now: Timestamp) -> Option<Trip> {
+        let requested = self.release_request.as_deref()?;
+        let index = self.trips.iter().position(|trip| trip.id == requested)?;
+        let trip = self.trips.remove(index);
+        self.release_request = None;
+        self.releases.push(Release { id: trip.id.clone(), at: now, nodes: trip.nodes.clone() });
+        Some(trip)
+    }
+
+    /// What events about this state refer to; `None` before it is in the cluster.
+    pub fn subject(&self) -> Option<Subject> {
+        self.object.as_ref().map(|object| Subject {
+            kind: "ConfigMap",
+            namespace: names::NAMESPACE.to_owned(),
+            name: object.name.clone(),
+            uid: object.uid.clone(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,210 @@
+//! What is kept survives the way through a ConfigMap, and nothing unreadable or outdated is overwritten.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+use http::Method;
+use serde_json::json;
+
+use super::*;
+use crate::cluster::scripted_api::ScriptedApi;
+
+const MAPS: &str = "/api/v1/namespaces/kube-system/configmaps";
+const MAP: &str = "/api/v1/namespaces/kube-system/configmaps/ccm-core-simulated";
+const WINDOW: Duration = Duration::from_mins(10);
+
+fn at(minute: i64) -> Timestamp {
+    Timestamp::from_second(1_700_000_000 + minute * 60).unwrap()
+}
+
+fn deletion(node: &str, minute: i64, cause: Cause) -> Deletion {
+    Deletion { node: node.to_owned(), uid: format!("uid-{node}"), zone: Some("a".to_owned()), at: at(minute), cause }
+}
+
+fn trip(id: &str) -> Trip {
+    Trip {
+        id: id.to_owned(),
+        scope: Scope::Zone("a".to_owned()),
+        reason: "a test".to_owned(),
+        count: 1,
+        nodes: BTreeMap::from([("n1".to_owned(), "uid-n1".to_owned())]),
+        at: at(0),
+    }
+}
+
+fn full() -> State {
+    State {
+        accepted_identity: Some("sim/project/eu".to_owned()),
+        epoch: 7,
+        deletions: Some(vec![deletion("n0", 0, Cause::Absent)]),
+        budget_spent_until: Some(at(5)),
+        trips: vec![trip("zone-a-1"), Trip { scope: Scope::Cluster, ..trip("cluster-1") }],
+        releases: vec![Release { id: "zone-a-0".to_owned(), at: at(0), nodes: BTreeMap::new() }],
+        ..State::default()
+    }
+}
+
+fn store(api: &ScriptedApi) -> StateStore {
+    StateStore::new(api.client(), "simulated")
+}
+
+async fn loaded(api: &ScriptedApi) -> State {
+    match store(api).load().await.unwrap() {
+        Loaded::Found(state) => *state,
+        Loaded::Missing => panic!("nothing was saved"),
+    }
+}
+
+#[tokio::test]
+async fn a_state_survives_being_saved_and_loaded() {
+    let api = ScriptedApi::default();
+    assert_eq!(store(&api).load().await.unwrap(), Loaded::Missing);
+    let mut state = full();
+    store(&api).save(&mut state).await.unwrap();
+    assert_eq!(loaded(&api).await, state);
+    assert_eq!(api.writes(), [format!("POST {MAPS}")]);
+    state.trips.clear();
+    state.budget_spent_until = None;
+    store(&api).save(&mut state).await.unwrap();
+    assert_eq!(loaded(&api).await, state);
+    assert_eq!(state.subject().unwrap().name, "ccm-core-simulated");
+}
+
+#[tokio::test]
+async fn people_can_read_and_mend_it() {
+    let api = ScriptedApi::default();
+    store(&api).save(&mut full()).await.unwrap();
+    let data = api.object(MAP).unwrap()["data"].clone();
+    assert_eq!(data["cloud-identity"], "sim/project/eu");
+    assert_eq!(data["epoch"], "7");
+    assert!(data["breakers"].as_str().unwrap().contains(r#""scope":{"zone":"a"}"#));
+    assert!(data["breakers"].as_str().unwrap().contains(r#""scope":"cluster""#));
+    assert!(data["deletions"].as_str().unwrap().contains(r#""cause":"absent""#));
+}
+
+#[tokio::test]
+async fn a_state_that_changed_meanwhile_is_not_overwritten() {
+    let api = ScriptedApi::default();
+    let mut first = full();
+    store(&api).save(&mut first).await.unwrap();
+    let mut second = loaded(&api).await;
+    store(&api).save(&mut first).await.unwrap();
+    assert!(matches!(store(&api).save(&mut second).await, Err(StateError::Conflict)));
+    assert!(matches!(store(&api).save(&mut State::default()).await, Err(StateError::Conflict)), "creating it anew");
+    api.remove(MAP);
+    assert!(matches!(store(&api).save(&mut first).await, Err(StateError::Conflict)), "after somebody deleted it");
+}
+
+#[tokio::test]
+async fn what_others_keep_in_the_config_map_stays() {
+    let api = ScriptedApi::default();
+    let metadata = json!({ "name": "ccm-core-simulated", "uid": "u", "annotations": { "theirs": "1" } });
+    api.put(MAP, json!({ "metadata": metadata, "data": { "notes": "ours" } }));
+    let mut state = loaded(&api).await;
+    state.epoch = 3;
+    store(&api).save(&mut state).await.unwrap();
+    let object = api.object(MAP).unwrap();
+    assert_eq!(object["data"]["notes"], "ours");
+    assert_eq!(object["metadata"]["annotations"]["theirs"], "1");
+}
+
+#[tokio::test]
+async fn an_unreadable_value_is_named_and_never_reset() {
+    for (key, value) in
+        [("epoch", "many"), ("deletions", "[{]"), ("budget-spent-until", "soon"), ("breakers", "{}"), ("releases", "[1]")]
+    {
+        let api = ScriptedApi::default();
+        api.put(MAP, json!({ "metadata": { "name": "ccm-core-simulated" }, "data": { key: value } }));
+        let error = store(&api).load().await.unwrap_err();
+        assert!(matches!(&error, StateError::Unreadable { key: named, .. } if *named == key), "{key}: {error}");
+        assert!(store(&api).next_epoch(1).await.is_err(), "{key}");
+        assert_eq!(api.writes(), Vec::<String>::new(), "{key}");
+    }
+}
+
+#[tokio::test]
+async fn the_epoch_grows_with_every_term_and_is_stored_before_it_is_used() {
+    let api = ScriptedApi::default();
+    assert_eq!(store(&api).next_epoch(0).await.unwrap(), 1);
+    assert_eq!(store(&api).next_epoch(5).await.unwrap(), 5);
+    assert_eq!(store(&api).next_epoch(2).await.unwrap(), 6);
+    api.fail_once(Method::PATCH, MAP, 409);
+    assert_eq!(store(&api).next_epoch(0).await.unwrap(), 7);
+    assert_eq!(loaded(&api).await.epoch, 7);
+    assert_eq!(loaded(&api).await.deletions, None, "who counts epochs begins no history");
+}
+
+#[tokio::test]
+async fn the_first_cloud_is_trusted_and_another_only_when_accepted() {
+    let api = ScriptedApi::default();
+    assert_eq!(store(&api).accepted_identity_or("one").await.unwrap(), "one");
+    assert_eq!(store(&api).accepted_identity_or("two").await.unwrap(), "one");
+    assert_eq!(api.writes().len(), 1, "reading what was accepted writes nothing");
+    store(&api).accept_identity("two").await.unwrap();
+    assert_eq!(store(&api).accepted_identity_or("one").await.unwrap(), "two");
+}
+
+#[test]
+fn a_lost_history_counts_as_spent_and_a_first_installation_does_not() {
+    for (first_install, until) in [(true, None), (false, Some(at(10)))] {
+        let mut state = State::default();
+        state.begin_history(first_install, at(0), WINDOW);
+        assert_eq!((state.deletions.as_deref(), state.budget_spent_until), (Some([].as_slice()), until));
+    }
+    let mut state = full();
+    state.begin_history(false, at(100), WINDOW);
+    assert_eq!(state, full(), "a history that is there is left alone");
+}
+
+#[test]
+fn pruning_forgets_what_is_older_than_the_window_and_no_more() {
+    let mut state = full();
+    state.deletions =
+        Some(vec![deletion("old", 0, Cause::Absent), deletion("young", 1, Cause::Absent), deletion("ahead", 99, Cause::Absent)]);
+    state.prune(at(10), WINDOW);
+    let left: Vec<_> = state.deletions.iter().flatten().map(|deletion| (deletion.node.as_str(), deletion.at)).collect();
+    assert_eq!(left, [("young", at(1)), ("ahead", at(10))]);
+    assert_eq!((state.budget_spent_until, state.releases.len(), state.trips.len()), (None, 0, 2));
+}
+
+#[test]
+fn deletions_that_count_are_kept_whatever_else_was_deleted() {
+    let mut state = State::default();
+    state.record([deletion("counted", 0, Cause::Absent)]);
+    state.record((0..5000).map(|index| deletion(&format!("n{index}"), 0, Cause::Deleted)));
+    state.prune(at(1), WINDOW);
+    let history = state.deletions.unwrap();
+    assert_eq!((history.len(), history[0].node.as_str()), (501, "counted"));
+    assert_eq!(history[500].node, "n4999", "the newest of the others");
+}
+
+#[test]
+fn a_second_attempt_at_one_object_is_one_deletion() {
+    let mut state = State::default();
+    state.record([deletion("n", 0, Cause::Absent)]);
+    state.record([deletion("n", 3, Cause::Absent)]);
+    assert_eq!(state.deletions, Some(vec![deletion("n", 3, Cause::Absent)]));
+}
+
+#[test]
+fn only_the_id_of_a_breaker_that_holds_releases_it() {
+    let mut state = full();
+    for (request, released) in [(None, None), (Some("zone-a-0"), None), (Some("zone-a-1"), Some("zone-a-1"))] {
+        state.release_request = request.map(str::to_owned);
+        assert_eq!(state.take_release(at(1)).map(|trip| trip.id).as_deref(), released);
+    }
+    assert_eq!(state.release_request, None);
+    assert_eq!(state.trips.iter().map(|trip| trip.id.as_str()).collect::<Vec<_>>(), ["cluster-1"]);
+    assert_eq!(state.releases.last().unwrap(), &Release { id: "zone-a-1".to_owned(), at: at(1), nodes: trip("").nodes });
+}
+
+#[tokio::test]
+async fn the_annotation_is_read_and_removed_once_it_is_carried_out() {
+    let api = ScriptedApi::default();
+    store(&api).save(&mut full()).await.unwrap();
+    let mut object = api.object(MAP).unwrap();
+    object["metadata"]["annotations"] = json!({ names::annotations::RELEASE_BREAKER: "cluster-1" });
+    api.put(MAP, object);
+    let mut state = loaded(&api).await;
+    assert_eq!(state.take_release(at(1)).unwrap().id, "cluster-1");
+    store(&api).save(&mut state).await.unwrap();
+    assert_eq!(loaded(&api).await, state);
+    assert_eq!(api.object(MAP).unwrap()["metadata"]["annotations"], json!({}));
+}

@@ -1,0 +1,156 @@
+//! Flags, validated once into one [`Config`]. The flags are those of Go's cloud-controller-manager wherever it has one, in Go's
+//! syntax, so that the arguments of an existing deployment keep working; `config/compatibility/table.rs` lists what became of
+//! each. Nothing here reads a file, asks Kubernetes or knows what a flag leads to.
+use std::ffi::OsString;
+
+use clap::Parser;
+use serde::Serialize;
+
+mod compatibility;
+mod controllers;
+mod deletion;
+mod go_syntax;
+mod kubernetes;
+mod leader_election;
+mod logging;
+mod nodes;
+mod provider;
+mod serving;
+#[cfg(test)]
+mod tests;
+
+pub use controllers::ControllersConfig;
+pub use deletion::DeletionConfig;
+pub use kubernetes::KubernetesConfig;
+pub use leader_election::LeaderElectionConfig;
+pub use logging::{LogFormat, LoggingConfig};
+pub use nodes::NodesConfig;
+pub use provider::ProviderConfig;
+pub use serving::ServingConfig;
+
+const ABOUT: &str =
+    "A Kubernetes cloud-controller-manager that knows no cloud: it speaks gRPC to a provider sidecar over a Unix socket";
+const AFTER_HELP: &str = "Durations are Go's: 500ms, 15s, 1h2m3.5s. Every other flag of Go's cloud-controller-manager v0.36 is known too: it is \
+accepted with one warning that says why it does nothing here, or refused with the remedy. Underscores in a flag's name count as dashes.";
+
+/// The command line.
+#[derive(Debug, Parser)]
+#[command(name = "ccm-core", version, about = ABOUT, long_about = ABOUT, after_help = AFTER_HELP, args_override_self = true)]
+struct Cli {
+    #[command(flatten)]
+    provider: provider::ProviderArgs,
+    #[command(flatten)]
+    kubernetes: kubernetes::KubernetesArgs,
+    #[command(flatten)]
+    controllers: controllers::ControllersArgs,
+    #[command(flatten)]
+    nodes: nodes::NodesArgs,
+    #[command(flatten)]
+    deletion: deletion::DeletionArgs,
+    #[command(flatten)]
+    leader_election: leader_election::LeaderElectionArgs,
+    #[command(flatten)]
+    serving: serving::ServingArgs,
+    #[command(flatten)]
+    logging: logging::LoggingArgs,
+    #[command(flatten)]
+    compatibility: compatibility::CompatibilityArgs,
+}
+
+/// Everything that was asked for, valid and complete. `/configz` shows it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Config {
+    /// The provider sidecar.
+    pub provider: ProviderConfig,
+    /// The API server and the cluster.
+    pub kubernetes: KubernetesConfig,
+    /// Which controllers run.
+    pub controllers: ControllersConfig,
+    /// The pace of the node controllers.
+    pub nodes: NodesConfig,
+    /// When a Node may be deleted.
+    pub deletion: DeletionConfig,
+    /// The lease, and how it is given back.
+    pub leader_election: LeaderElectionConfig,
+    /// Health and metrics endpoints.
+    pub serving: ServingConfig,
+    /// The log.
+    pub logging: LoggingConfig,
+    /// What was accepted and does nothing here, one sentence each: for the log, once, at the start.
+    #[serde(skip)]
+    pub warnings: Vec<String>,
+}
+
+/// Why there is no [`Config`].
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The command line cannot be read, or asked for help or the version.
+    #[error(transparent)]
+    CommandLine(#[from] clap::Error),
+    /// A flag's value cannot be used.
+    #[error(transparent)]
+    Invalid(#[from] Invalid),
+}
+
+/// A value that cannot be used, with what to do instead.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("--{flag}: {problem}; {remedy}")]
+pub struct Invalid {
+    /// The flag, without its dashes.
+    pub flag: &'static str,
+    /// What is wrong with it.
+    pub problem: String,
+    /// What to do instead.
+    pub remedy: String,
+}
+
+impl Invalid {
+    fn new(flag: &'static str, problem: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { flag, problem: problem.into(), remedy: remedy.into() }
+    }
+}
+
+impl Config {
+    /// Reads a command line, its first item being the program's name. `--help` and `--version` are errors that
+    /// [`ConfigError::exit`] prints as they are meant.
+    pub fn from_args<I, T>(args: I) -> Result<Self, ConfigError>
+    where
+        I: IntoIterator<Item = T>,
+        T: Into<OsString>,
+    {
+        let cli = Cli::try_parse_from(args.into_iter().map(Into::into).map(go_syntax::dashed))?;
+        cli.validate().map_err(ConfigError::from)
+    }
+}
+
+impl Cli {
+    fn validate(self) -> Result<Config, Invalid> {
+        let mut warnings = self.compatibility.warnings()?;
+        Ok(Config {
+            provider: self.provider.validate()?,
+            kubernetes: self.kubernetes.validate()?,
+            controllers: self.controllers.validate(&mut warnings)?,
+            nodes: self.nodes.validate()?,
+            deletion: self.deletion.validate()?,
+            leader_election: self.leader_election.validate()?,
+            serving: self.serving.validate(&mut warnings),
+            logging: self.logging.validate(),
+            warnings,
+        })
+    }
+}
+
+impl ConfigError {
+    /// Prints it where a user looks (help and version on stdout, errors on stderr) and ends the process: 0 for help and
+    /// version, 2 for a wrong command line.
+    pub fn exit(self) -> ! {
+        match self {
+            Self::CommandLine(error) => error.exit(),
+            Self::Invalid(invalid) => {
+                eprintln!("error: {invalid}\n\nFor more information, try '--help'.");
+                std::process::exit(2)
+            }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Flags about the API server and the cluster.
+use std::path::PathBuf;
+
+use clap::Args;
+use ipnet::IpNet;
+use serde::Serialize;
+
+use super::Invalid;
+use super::go_syntax::serialize_each;
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Kubernetes")]
+pub(super) struct KubernetesArgs {
+    /// The kubeconfig file to use; without it the Pod's service account, or else the usual places
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// The address of the API server, in place of the one in the kubeconfig
+    #[arg(long, value_name = "URL")]
+    master: Option<http::Uri>,
+    /// Requests a second to the API server; unset or 0: as many as its own back-pressure allows
+    #[arg(long, value_name = "N", default_value_t = 0.0, hide_default_value = true)]
+    kube_api_qps: f32,
+    /// Requests that may go at once beyond --kube-api-qps
+    #[arg(long, value_name = "N", default_value_t = 30)]
+    kube_api_burst: u32,
+    /// The name of the cluster, which a provider uses to name and tag what it makes
+    #[arg(long, value_name = "NAME", default_value = "kubernetes")]
+    cluster_name: String,
+    /// The Pods' CIDRs, one or one of each family: 10.244.0.0/16,fd00:10::/56
+    #[arg(long, value_name = "CIDRS", value_delimiter = ',')]
+    cluster_cidr: Vec<String>,
+    /// The Services' CIDRs, one or one of each family
+    #[arg(long, value_name = "CIDRS", value_delimiter = ',')]
+    service_cluster_ip_range: Vec<String>,
+}
+
+/// The API server and the cluster.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct KubernetesConfig {
+    /// The kubeconfig to use; none: in-cluster, or else inferred.
+    pub kubeconfig: Option<PathBuf>,
+    /// The address of the API server, in place of the kubeconfig's.
+    pub master: Option<String>,
+    /// Requests a second, if limited.
+    pub qps: Option<f32>,
+    /// How many may go at once beyond `qps`; of no meaning without it.
+    pub burst: u32,
+    /// The name of the cluster.
+    pub cluster_name: String,
+    /// The Pods' CIDRs: none, one, or one of each family.
+    #[serde(serialize_with = "serialize_each")]
+    pub cluster_cidrs: Vec<IpNet>,
+    /// The Services' CIDRs: none, one, or one of each family.
+    #[serde(serialize_with = "serialize_each")]
+    pub service_cidrs: Vec<IpNet>,
+}
+
+impl KubernetesArgs {
+    pub(super) fn validate(self) -> Result<KubernetesConfig, Invalid> {
+        if self.cluster_name.is_empty() {
+            return Err(Invalid::new("cluster-name", "it is empty", "give a name, or leave the flag out for \"kubernetes\""));
+        }
+        Ok(KubernetesConfig {
+            kubeconfig: self.kubeconfig.filter(|path| !path.as_os_str().is_empty()),
+            master: self.master.map(absolute).transpose()?,
+            qps: qps(self.kube_api_qps)?,
+            burst: self.kube_api_burst,
+            cluster_name: self.cluster_name,
+            cluster_cidrs: cidrs("cluster-cidr", &self.cluster_cidr)?,
+            service_cidrs: cidrs("service-cluster-ip-range", &self.service_cluster_ip_range)?,
+        })
+    }
+}
+
+fn absolute(master: http::Uri) -> Result<String, Invalid> {
+    match master.scheme_str() {
+        Some("http" | "https") => Ok(master.to_string()),
+        _ => Err(Invalid::new("master", format!("{master} is no http or https address"), "write https://HOST:PORT")),
+    }
+}
+
+fn qps(given: f32) -> Result<Option<f32>, Invalid> {
+    match given {
+        0.0 => Ok(None),
+        limit if limit.is_finite() && limit > 0.0 => Ok(Some(limit)),
+        other => Err(Invalid::new(
+            "kube-api-qps",
+            format!("{other} is no rate"),
+            "give a positive number, or 0 for no limit of its own",
+        )),
+    }
+}
+
+fn cidrs(flag: &'static str, texts: &[String]) -> Result<Vec<IpNet>, Invalid> {
+    let parse = |text: &String| {
+        text.trim()
+            .parse::<IpNet>()
+            .map_err(|_| Invalid::new(flag, format!("{text:?} is no CIDR"), "write ADDRESS/PREFIX, such as 10.244.0.0/16"))
+    };
+    let given = texts.iter().filter(|text| !text.trim().is_empty());
+    let cidrs = given.map(parse).collect::<Result<Vec<_>, _>>()?;
+    let one_family = |both: &[IpNet]| both[0].addr().is_ipv4() == both[1].addr().is_ipv4();
+    if cidrs.len() > 2 || (cidrs.len() == 2 && one_family(&cidrs)) {
+        return Err(Invalid::new(flag, "it has several CIDRs of one family", "give one, or one of IPv4 and one of IPv6"));
+    }
+    Ok(cidrs)
+}

@@ -1,0 +1,121 @@
+//! Flags about the lease: who leads, and how leading ends.
+use std::time::Duration;
+
+use clap::Args;
+use serde::Serialize;
+
+use super::Invalid;
+use super::go_syntax::{boolean, duration, positive_duration, serialize_duration};
+use crate::names;
+
+/// client-go's jitter: a candidate waits up to this much of a retry period longer.
+const JITTER: f64 = 1.2;
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Leader election and shutdown")]
+pub(super) struct LeaderElectionArgs {
+    /// Hold the lease before changing anything; "false" only where there is a single replica
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "true", default_missing_value = "true", value_parser = boolean, action = clap::ArgAction::Set)]
+    leader_elect: bool,
+    /// How long the others wait without seeing a renewal before one takes over; whole seconds count
+    #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = duration)]
+    leader_elect_lease_duration: Duration,
+    /// How long after its last renewal the leader stops leading
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = positive_duration)]
+    leader_elect_renew_deadline: Duration,
+    /// How often the lease is renewed, or tried for
+    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = positive_duration)]
+    leader_elect_retry_period: Duration,
+    /// The kind of the object that is the lock: only "leases"
+    #[arg(long, value_name = "KIND", default_value = "leases")]
+    leader_elect_resource_lock: String,
+    /// The name of the lease; the same as a Go cloud-controller-manager's that is being replaced
+    #[arg(long, value_name = "NAME", default_value = names::LEASE)]
+    leader_elect_resource_name: String,
+    /// The namespace of the lease
+    #[arg(long, value_name = "NAMESPACE", default_value = names::NAMESPACE)]
+    leader_elect_resource_namespace: String,
+    /// How long calls to the provider that are running at shutdown may take to end before the lease is released
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
+    shutdown_grace: Duration,
+}
+
+/// The lease, and how it is given back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LeaderElectionConfig {
+    /// Whether the lease is needed at all.
+    pub enabled: bool,
+    /// How long the others wait without seeing a renewal; whole seconds, as the lease holds them.
+    #[serde(serialize_with = "serialize_duration")]
+    pub lease_duration: Duration,
+    /// How long after its last renewal the leader stops; less than `lease_duration`.
+    #[serde(serialize_with = "serialize_duration")]
+    pub renew_deadline: Duration,
+    /// How often the lease is renewed or tried for; less than `renew_deadline`.
+    #[serde(serialize_with = "serialize_duration")]
+    pub retry_period: Duration,
+    /// The lease's name.
+    pub resource_name: String,
+    /// The lease's namespace.
+    pub resource_namespace: String,
+    /// How long running calls may take to end before the lease is released at shutdown.
+    #[serde(serialize_with = "serialize_duration")]
+    pub shutdown_grace: Duration,
+}
+
+impl LeaderElectionArgs {
+    pub(super) fn validate(self) -> Result<LeaderElectionConfig, Invalid> {
+        let config = LeaderElectionConfig {
+            enabled: self.leader_elect,
+            lease_duration: Duration::from_secs(self.leader_elect_lease_duration.as_secs()),
+            renew_deadline: self.leader_elect_renew_deadline,
+            retry_period: self.leader_elect_retry_period,
+            resource_name: self.leader_elect_resource_name,
+            resource_namespace: self.leader_elect_resource_namespace,
+            shutdown_grace: self.shutdown_grace,
+        };
+        if self.leader_elect_resource_lock != "leases" {
+            let problem = format!("{:?} is no longer a lock in Kubernetes", self.leader_elect_resource_lock);
+            return Err(Invalid::new("leader-elect-resource-lock", problem, "write leases, or leave the flag out"));
+        }
+        config.check_names()?;
+        config.check_times()?;
+        Ok(config)
+    }
+}
+
+impl LeaderElectionConfig {
+    fn check_names(&self) -> Result<(), Invalid> {
+        let names =
+            [("leader-elect-resource-name", &self.resource_name), ("leader-elect-resource-namespace", &self.resource_namespace)];
+        match names.into_iter().find(|(_, name)| name.is_empty()) {
+            Some((flag, _)) => Err(Invalid::new(flag, "it is empty", "give a name, or leave the flag out")),
+            None => Ok(()),
+        }
+    }
+
+    /// client-go's rules; and the lease holds whole seconds as an int32.
+    fn check_times(&self) -> Result<(), Invalid> {
+        if self.lease_duration.is_zero() || i32::try_from(self.lease_duration.as_secs()).is_err() {
+            return Err(Invalid::new(
+                "leader-elect-lease-duration",
+                "it is no number of seconds that a lease can hold",
+                "give 1s or more",
+            ));
+        }
+        if self.lease_duration <= self.renew_deadline {
+            let remedy = "make it longer, in whole seconds, or shorten --leader-elect-renew-deadline";
+            return Err(Invalid::new("leader-elect-lease-duration", "it is not longer than the renew deadline", remedy));
+        }
+        if self.renew_deadline <= self.retry_period.mul_f64(JITTER) {
+            let problem = format!("it is not longer than {JITTER} retry periods");
+            return Err(Invalid::new(
+                "leader-elect-renew-deadline",
+                problem,
+                "make it longer, or shorten --leader-elect-retry-period",
+            ));
+        }
+        Ok(())
+    }
+}

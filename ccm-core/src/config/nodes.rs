@@ -1,0 +1,60 @@
+//! Flags about the pace of the node controllers.
+use std::time::Duration;
+
+use clap::Args;
+use serde::Serialize;
+
+use super::Invalid;
+use super::go_syntax::{positive_duration, serialize_duration};
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Nodes")]
+pub(super) struct NodesArgs {
+    /// How often every node is compared with its machine
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = positive_duration)]
+    node_status_update_frequency: Duration,
+    /// How often nodes that are not ready are asked about
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = positive_duration)]
+    node_monitor_period: Duration,
+    /// How many nodes are initialised at the same time (their look-ups are batched whatever this says)
+    #[arg(long, value_name = "N", default_value_t = 32)]
+    concurrent_node_syncs: u32,
+    /// How many nodes are updated at the same time; 0: as many as --concurrent-node-syncs
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    concurrent_node_status_updates: u32,
+}
+
+/// The pace of the node controllers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodesConfig {
+    /// How often every node is compared with its machine.
+    #[serde(serialize_with = "serialize_duration")]
+    pub status_update_frequency: Duration,
+    /// How often nodes that are not ready are asked about.
+    #[serde(serialize_with = "serialize_duration")]
+    pub monitor_period: Duration,
+    /// How many nodes are initialised at the same time; at least 1.
+    pub concurrent_syncs: usize,
+    /// How many nodes are updated at the same time; at least 1.
+    pub concurrent_status_updates: usize,
+}
+
+impl NodesArgs {
+    pub(super) fn validate(self) -> Result<NodesConfig, Invalid> {
+        let syncs = match self.concurrent_node_syncs as usize {
+            0 => return Err(Invalid::new("concurrent-node-syncs", "no node would ever be initialised", "give 1 or more")),
+            some => some,
+        };
+        let updates = match self.concurrent_node_status_updates as usize {
+            0 => syncs,
+            some => some,
+        };
+        Ok(NodesConfig {
+            status_update_frequency: self.node_status_update_frequency,
+            monitor_period: self.node_monitor_period,
+            concurrent_syncs: syncs,
+            concurrent_status_updates: updates,
+        })
+    }
+}

@@ -1,0 +1,206 @@
+//! What the flags of a deployment become, and what is refused.
+#![allow(clippy::unwrap_used, clippy::panic)]
+use std::time::Duration;
+
+use clap::CommandFactory;
+use clap::error::ErrorKind;
+
+use super::{Cli, Config, ConfigError, LogFormat};
+use crate::names::controllers::{NODE, NODE_LIFECYCLE};
+
+const ENDPOINT: &str = "--provider-endpoint=unix:///run/ccm/provider.sock";
+
+fn parse(flags: &[&str]) -> Result<Config, ConfigError> {
+    Config::from_args(["ccm-core", ENDPOINT].iter().chain(flags))
+}
+
+fn refusal(flags: &[&str]) -> String {
+    parse(flags).unwrap_err().to_string()
+}
+
+#[test]
+fn clap_finds_nothing_wrong_with_the_command() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn the_defaults_are_gos_where_go_has_them() {
+    let config = parse(&[]).unwrap();
+    assert_eq!(config.leader_election.lease_duration, Duration::from_secs(15));
+    assert_eq!(config.leader_election.renew_deadline, Duration::from_secs(10));
+    assert_eq!(config.leader_election.retry_period, Duration::from_secs(2));
+    assert!(config.leader_election.enabled);
+    assert_eq!(config.leader_election.resource_name, "cloud-controller-manager");
+    assert_eq!(config.leader_election.resource_namespace, "kube-system");
+    assert_eq!(config.kubernetes.cluster_name, "kubernetes");
+    assert_eq!(config.kubernetes.qps, None);
+    assert_eq!(config.nodes.monitor_period, Duration::from_secs(5));
+    assert_eq!(config.nodes.status_update_frequency, Duration::from_secs(300));
+    assert_eq!(config.serving.address.unwrap().to_string(), "127.0.0.1:10258");
+    assert_eq!(config.provider.endpoint.to_string(), "unix:///run/ccm/provider.sock");
+    assert!(config.controllers.runs(NODE) && config.controllers.runs(NODE_LIFECYCLE));
+    assert_eq!(config.warnings, Vec::<String>::new());
+}
+
+#[test]
+fn the_arguments_of_an_existing_deployment_keep_working() {
+    let flags = [
+        "--cloud-provider=external",
+        "--leader_elect",
+        "--use-service-account-credentials=true",
+        "--cloud-config=/etc/cloud.conf",
+        "--bind-address=127.0.0.1",
+        "--allocate-node-cidrs=false",
+        "--configure-cloud-routes=false",
+        "--controllers=*,-service,-route",
+        "--leader-elect-lease-duration=2m17s",
+        "--leader-elect-renew-deadline=1m47s",
+        "--leader-elect-retry-period",
+        "26s",
+        "-v=4",
+    ];
+    let config = parse(&flags).unwrap();
+    assert_eq!(config.logging.verbosity, 4);
+    assert_eq!(config.leader_election.lease_duration, Duration::from_secs(137));
+    assert_eq!(config.provider.required_name, None);
+    let named: Vec<_> = config.warnings.iter().map(|warning| warning.split(' ').next().unwrap()).collect();
+    assert_eq!(named, ["--cloud-config", "--use-service-account-credentials"]);
+}
+
+#[test]
+fn booleans_are_written_as_in_go() {
+    assert!(!parse(&["--leader-elect=false"]).unwrap().leader_election.enabled);
+    assert!(parse(&["--leader-elect=false", "--leader-elect"]).unwrap().leader_election.enabled);
+    assert!(parse(&["--allow-untagged-cloud"]).unwrap().provider.allow_untagged_cloud);
+}
+
+#[test]
+fn the_last_of_a_repeated_flag_counts_and_lists_grow() {
+    assert_eq!(parse(&["--cluster-name=a", "--cluster-name=b"]).unwrap().kubernetes.cluster_name, "b");
+    let config = parse(&["--controllers=*", "--controllers=-cloud-node"]).unwrap();
+    assert_eq!(config.controllers.enabled().collect::<Vec<_>>(), [NODE_LIFECYCLE]);
+}
+
+#[test]
+fn controllers_are_chosen_as_in_go() {
+    let rows: [(&str, &[&str]); 6] = [
+        ("*", &[NODE_LIFECYCLE, NODE]),
+        ("-cloud-node,*", &[NODE_LIFECYCLE]),
+        ("cloud-node", &[NODE]),
+        ("cloud-node-lifecycle-controller", &[NODE_LIFECYCLE]),
+        ("*,-cloud-node,cloud-node", &[NODE_LIFECYCLE]),
+        ("-cloud-node", &[]),
+    ];
+    for (list, expected) in rows {
+        let config = parse(&[&format!("--controllers={list}")]).unwrap();
+        let mut expected = expected.to_vec();
+        expected.sort_unstable();
+        assert_eq!(config.controllers.enabled().collect::<Vec<_>>(), expected, "{list}");
+    }
+}
+
+#[test]
+fn a_controller_of_another_version_is_named_in_a_warning() {
+    let config = parse(&["--controllers=cloud-node,service,node-route-controller"]).unwrap();
+    assert_eq!(config.warnings.len(), 2);
+    assert!(config.warnings[0].contains("service-lb-controller is not part of this version"));
+    let unknown = refusal(&["--controllers=*,-cloud-nodes"]);
+    assert!(
+        unknown.contains("\"cloud-nodes\"") && unknown.contains("cloud-node-lifecycle-controller (cloud-node-lifecycle)"),
+        "{unknown}"
+    );
+}
+
+#[test]
+fn refusals_name_the_flag_and_the_remedy() {
+    let rows = [
+        ("--leader-elect-lease-duration=10s", "--leader-elect-renew-deadline"),
+        ("--leader-elect-lease-duration=10.9s", "--leader-elect-lease-duration"),
+        ("--leader-elect-lease-duration=0", "--leader-elect-lease-duration"),
+        ("--leader-elect-retry-period=9s", "--leader-elect-renew-deadline"),
+        ("--leader-elect-resource-lock=endpoints", "write leases"),
+        ("--leader-elect-resource-name=", "--leader-elect-resource-name"),
+        ("--node-deletion-zone-fraction=0", "0.2"),
+        ("--node-deletion-zone-fraction=NaN", "0.2"),
+        ("--concurrent-node-syncs=0", "1 or more"),
+        ("--cluster-cidr=10.0.0.0", "ADDRESS/PREFIX"),
+        ("--cluster-cidr=10.0.0.0/8,11.0.0.0/8", "one of IPv4 and one of IPv6"),
+        ("--kube-api-qps=-1", "positive"),
+        ("--master=localhost:6443", "https://HOST:PORT"),
+        ("--cluster-name=", "--cluster-name"),
+        ("--node-monitor-period=0", "greater than zero"),
+        ("--node-monitor-period=5", "500ms"),
+    ];
+    for (flag, remedy) in rows {
+        let message = refusal(&[flag]);
+        let name = flag.split('=').next().unwrap();
+        assert!(message.contains(remedy), "{flag}: {message}");
+        assert!(message.contains(name) || message.contains("--leader-elect-"), "{flag}: {message}");
+    }
+}
+
+#[test]
+fn an_endpoint_is_an_absolute_path_that_fits_a_socket() {
+    let long = format!("--provider-endpoint=unix:///{}", "x".repeat(107));
+    for flag in
+        ["--provider-endpoint=unix://run/p.sock", "--provider-endpoint=/run/p.sock", "--provider-endpoint=http://p", &long]
+    {
+        let message = Config::from_args(["ccm-core", flag]).unwrap_err().to_string();
+        assert!(message.contains("unix:///run/ccm/provider.sock") || message.contains("shorter"), "{message}");
+    }
+}
+
+#[test]
+fn an_unknown_flag_is_an_error_with_a_suggestion() {
+    let message = refusal(&["--node-monitor-perid=5s"]);
+    assert!(message.contains("--node-monitor-period"), "{message}");
+}
+
+#[test]
+fn listening_beyond_loopback_is_allowed_with_a_warning_and_port_0_listens_nowhere() {
+    let exposed = parse(&["--bind-address=0.0.0.0"]).unwrap();
+    assert!(exposed.warnings[0].contains("plain HTTP without authentication"));
+    let nowhere = parse(&["--bind-address=0.0.0.0", "--secure-port=0"]).unwrap();
+    assert_eq!((nowhere.serving.address, nowhere.warnings.len()), (None, 0));
+}
+
+#[test]
+fn both_names_of_the_log_format_work() {
+    for flag in ["--log-format=json", "--logging-format=json"] {
+        assert_eq!(parse(&[flag]).unwrap().logging.format, LogFormat::Json);
+    }
+}
+
+#[test]
+fn help_has_a_heading_for_each_concern_and_version_says_the_version() {
+    let help = Config::from_args(["ccm-core", "--help"]).unwrap_err().to_string();
+    let headings = [
+        "Provider:",
+        "Kubernetes:",
+        "Controllers:",
+        "Nodes:",
+        "Deletion of nodes:",
+        "Leader election and shutdown:",
+        "Serving:",
+        "Logging:",
+    ];
+    for heading in headings {
+        assert!(help.contains(&format!("\n{heading}\n")), "{heading} is not in:\n{help}");
+    }
+    assert!(help.starts_with("A Kubernetes cloud-controller-manager"), "{help}");
+    assert!(!help.contains("--webhooks") && !help.contains("--tls-cert-file"));
+    let ConfigError::CommandLine(version) = Config::from_args(["ccm-core", "--version"]).unwrap_err() else {
+        panic!("no clap error")
+    };
+    assert_eq!(version.kind(), ErrorKind::DisplayVersion);
+}
+
+#[test]
+fn configz_shows_values_as_flags_take_them() {
+    let shown = serde_json::to_value(parse(&["--cluster-cidr=10.0.0.0/8,fd00::/8"]).unwrap()).unwrap();
+    assert_eq!(shown["leaderElection"]["leaseDuration"], "15s");
+    assert_eq!(shown["nodes"]["statusUpdateFrequency"], "5m");
+    assert_eq!(shown["provider"]["endpoint"], "unix:///run/ccm/provider.sock");
+    assert_eq!(shown["kubernetes"]["clusterCidrs"][1], "fd00::/8");
+    assert_eq!(shown["controllers"][0], NODE);
+}

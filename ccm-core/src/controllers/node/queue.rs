@@ -1,0 +1,143 @@
+//! Which nodes are to be looked at now, which later, and which have somebody at work on them. It knows names and times, not
+//! what is done about a node.
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use futures::StreamExt;
+use tokio_util::time::DelayQueue;
+use tokio_util::time::delay_queue::Key;
+
+/// The first pause after a failure; it doubles with each.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+/// The longest pause that doubling leads to.
+const LONGEST_PAUSE: Duration = Duration::from_mins(2);
+/// The pause where only a person can mend what is wrong.
+const SLOW_PAUSE: Duration = Duration::from_mins(5);
+
+/// When to look at a node again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pause {
+    /// Longer each time, and never shorter than what the provider asked for.
+    BackOff {
+        /// The provider's wish.
+        at_least: Option<Duration>,
+    },
+    /// After minutes.
+    Slow,
+}
+
+/// Why a node is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cause {
+    /// It appeared, changed or went.
+    Changed,
+    /// Its pause is over, or what it waited for is there.
+    Due,
+    /// The periodic refresh.
+    Refresh,
+}
+
+/// The queue. A node is in it once, whatever happens to it.
+#[derive(Default)]
+pub struct Queue {
+    ready: HashMap<String, Cause>,
+    /// Nodes at which somebody is at work, and whether they were named meanwhile.
+    busy: HashMap<String, Option<Cause>>,
+    waiting: HashMap<String, Waiting>,
+    timers: DelayQueue<String>,
+}
+
+struct Waiting {
+    timer: Option<Key>,
+    failures: u32,
+    /// What the last attempt was made with. As long as it is the same, a change of the node does not cut the pause short.
+    seen: u64,
+}
+
+impl Queue {
+    /// Names a node. One at which somebody is at work is refreshed by that.
+    pub fn add(&mut self, name: String, cause: Cause) {
+        match self.busy.get_mut(&name) {
+            Some(_) if cause == Cause::Refresh => {}
+            Some(meanwhile) => *meanwhile = cause.max(*meanwhile.get_or_insert(cause)).into(),
+            None => {
+                let known = self.ready.entry(name).or_insert(cause);
+                *known = cause.max(*known);
+            }
+        }
+    }
+
+    /// The nodes to look at now.
+    pub fn take_ready(&mut self) -> HashMap<String, Cause> {
+        std::mem::take(&mut self.ready)
+    }
+
+    /// Waits for the next pause to end; `None` if nothing waits.
+    pub async fn next_due(&mut self) -> Option<String> {
+        let name = self.timers.next().await?.into_inner();
+        if let Some(waiting) = self.waiting.get_mut(&name) {
+            waiting.timer = None;
+        }
+        Some(name)
+    }
+
+    /// Begins work at a node, unless it pauses after a failure and nothing that mattered (`seen`) has changed.
+    pub fn begin(&mut self, name: &str, cause: Cause, seen: u64) -> bool {
+        if let Some(waiting) = self.waiting.get_mut(name) {
+            if cause != Cause::Due && waiting.timer.is_some() && waiting.seen == seen {
+                return false;
+            }
+            if let Some(timer) = waiting.timer.take() {
+                self.timers.remove(&timer);
+            }
+        }
+        let failures = self.waiting.get(name).filter(|waiting| waiting.seen == seen).map_or(0, |waiting| waiting.failures);
+        self.waiting.insert(name.to_owned(), Waiting { timer: None, failures, seen });
+        self.busy.insert(name.to_owned(), None);
+        true
+    }
+
+    /// Work at a node is done.
+    pub fn finish(&mut self, name: &str) {
+        self.waiting.remove(name);
+        self.release(name);
+    }
+
+    /// Work at a node failed, and is repeated after a pause, the length of which this answers.
+    pub fn retry(&mut self, name: &str, pause: Pause) -> Option<Duration> {
+        let waiting = self.waiting.get_mut(name)?;
+        let length = length(pause, waiting.failures);
+        waiting.failures = waiting.failures.saturating_add(1);
+        waiting.timer = Some(self.timers.insert(name.to_owned(), length));
+        self.release(name);
+        Some(length)
+    }
+
+    /// The node is gone.
+    pub fn forget(&mut self, name: &str) {
+        if let Some(timer) = self.waiting.remove(name).and_then(|waiting| waiting.timer) {
+            self.timers.remove(&timer);
+        }
+    }
+
+    fn release(&mut self, name: &str) {
+        if let Some(Some(cause)) = self.busy.remove(name) {
+            self.add(name.to_owned(), cause);
+        }
+    }
+}
+
+/// Jittered by half either way, so that what failed together does not return together.
+fn length(pause: Pause, failures: u32) -> Duration {
+    let spread = rand::random_range(0.5..1.5);
+    match pause {
+        Pause::Slow => SLOW_PAUSE.mul_f64(spread),
+        Pause::BackOff { at_least } => {
+            let doubled = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(failures)).min(LONGEST_PAUSE).mul_f64(spread);
+            at_least.map_or(doubled, |least| doubled.max(least.mul_f64(0.5 + spread)))
+        }
+    }
+}

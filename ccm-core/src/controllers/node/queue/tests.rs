@@ -1,0 +1,82 @@
+//! When nodes are looked at again. Time is virtual.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+use super::*;
+
+const BACK_OFF: Pause = Pause::BackOff { at_least: None };
+
+fn failed(queue: &mut Queue, seen: u64) -> Duration {
+    assert!(queue.begin("a", Cause::Due, seen));
+    queue.retry("a", BACK_OFF).unwrap()
+}
+
+#[test]
+fn a_node_that_is_named_often_is_taken_once_with_its_strongest_cause() {
+    let mut queue = Queue::default();
+    for cause in [Cause::Changed, Cause::Refresh, Cause::Changed] {
+        queue.add("a".into(), cause);
+    }
+    assert_eq!(queue.take_ready(), [("a".to_owned(), Cause::Refresh)].into());
+    assert!(queue.take_ready().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_at_work_waits_for_the_end_and_is_not_forgotten() {
+    let mut queue = Queue::default();
+    assert!(queue.begin("a", Cause::Changed, 1));
+    queue.add("a".into(), Cause::Changed);
+    assert!(queue.take_ready().is_empty());
+    queue.finish("a");
+    assert_eq!(queue.take_ready(), [("a".to_owned(), Cause::Changed)].into());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refresh_of_a_node_at_work_is_dropped() {
+    let mut queue = Queue::default();
+    assert!(queue.begin("a", Cause::Changed, 1));
+    queue.add("a".into(), Cause::Refresh);
+    queue.finish("a");
+    assert!(queue.take_ready().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn pauses_grow_to_a_bound_and_begin_anew_when_the_node_changes() {
+    let mut queue = Queue::default();
+    let pauses: Vec<_> = (0..40).map(|_| failed(&mut queue, 1)).collect();
+    assert!(pauses[0] < FIRST_PAUSE * 2 && pauses[4] > FIRST_PAUSE * 4, "{pauses:?}");
+    assert!(pauses.iter().all(|pause| *pause < LONGEST_PAUSE * 2), "{pauses:?}");
+    assert!(failed(&mut queue, 2) < FIRST_PAUSE * 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_providers_wish_is_a_lower_bound() {
+    let mut queue = Queue::default();
+    let least = Duration::from_secs(30);
+    for seen in 0..50 {
+        assert!(queue.begin("a", Cause::Due, seen));
+        assert!(queue.retry("a", Pause::BackOff { at_least: Some(least) }).unwrap() >= least);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_a_change_that_matters_cuts_a_pause_short() {
+    let mut queue = Queue::default();
+    failed(&mut queue, 1);
+    assert!(!queue.begin("a", Cause::Changed, 1));
+    assert!(!queue.begin("a", Cause::Refresh, 1));
+    assert!(queue.begin("a", Cause::Changed, 2));
+    queue.finish("a");
+    assert_eq!(queue.next_due().await, None, "the old pause is over");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_is_due_when_its_pause_ends_and_not_if_it_is_gone() {
+    let mut queue = Queue::default();
+    let before = tokio::time::Instant::now();
+    let pause = failed(&mut queue, 1);
+    assert_eq!(queue.next_due().await.as_deref(), Some("a"));
+    assert!(before.elapsed() >= pause);
+    assert!(queue.begin("a", Cause::Due, 1));
+    queue.retry("a", Pause::Slow).unwrap();
+    queue.forget("a");
+    assert_eq!(queue.next_due().await, None);
+}

@@ -1,0 +1,110 @@
+//! Tells people what became of a node: events, each once, one log line for every node that was initialised, metrics.
+use std::collections::{HashMap, HashSet};
+
+use jiff::Timestamp;
+use parking_lot::Mutex;
+
+use super::act::Acted;
+use super::decide::{Discarded, Plan, Remark};
+use crate::cluster::events::{Events, Grade, Note};
+use crate::model::node::Node;
+use crate::names::{events, labels};
+use crate::provider::{Outcome, ProviderError};
+use crate::runtime::metrics::NodeMetrics;
+
+/// How many remarks are remembered of one node, so that a provider whose words never repeat fills no memory.
+const REMEMBERED: usize = 64;
+
+/// Tells, and remembers what it told, so that a remark is made once for each node and not at every look-up.
+pub struct Status {
+    events: Events,
+    metrics: NodeMetrics,
+    told: Mutex<HashMap<String, Told>>,
+}
+
+#[derive(Default)]
+struct Told {
+    uid: String,
+    remarks: HashSet<Remark>,
+}
+
+impl Status {
+    /// Nothing has been told yet.
+    pub fn new(events: Events, metrics: NodeMetrics) -> Self {
+        Self { events, metrics, told: Mutex::default() }
+    }
+
+    /// What followed from an answer.
+    pub fn acted(&self, acted: &Acted, now: Timestamp) {
+        if acted.plan.initializes {
+            self.initialized(&acted.node, &acted.plan.discarded, now);
+        } else if acted.plan.writes() {
+            tracing::info!(node = acted.node.name, changes = changes(&acted.plan), "a node was brought up to date");
+        }
+        for remark in &acted.plan.remarks {
+            self.tell(&acted.node, remark);
+        }
+    }
+
+    /// A look-up failed. Only what a person must mend becomes an event, and only on a node that cannot be used without it.
+    pub fn lookup_failed(&self, node: &Node, error: &ProviderError) {
+        tracing::debug!(node = node.name, reason = error.reason, error = error.message, "a look-up failed");
+        if error.outcome == Outcome::Terminal && node.is_uninitialized() {
+            self.tell(node, &Remark::new(events::CLOUD_LOOKUP_FAILED, error.to_string()));
+        }
+    }
+
+    /// The node is gone.
+    pub fn forget(&self, name: &str) {
+        self.told.lock().remove(name);
+    }
+
+    fn initialized(&self, node: &Node, discarded: &[Discarded], now: Timestamp) {
+        // What was wrong before is mended; should it go wrong again, that is news.
+        self.forget(&node.name);
+        let delay = now.duration_since(node.created_at).as_secs_f64().max(0.0);
+        self.metrics.taint_removal_delay.observe(delay);
+        self.metrics.initial_sync_delay.observe(delay);
+        let (kind, zone, addresses) = (label(node, labels::INSTANCE_TYPE), label(node, labels::ZONE), addresses(node));
+        let ms = now.duration_since(node.created_at).as_millis();
+        tracing::info!(node = node.name, "type" = kind, zone, addresses, ms, "a node was initialised");
+        for Discarded { key, why } in discarded {
+            tracing::warn!(node = node.name, label = key, why, "a label from the provider was not set");
+        }
+        let message = format!("The cloud's answer was applied: type {kind:?}, zone {zone:?}, addresses {addresses}");
+        self.publish(node, Grade::Normal, Remark::new(events::SYNCED, message));
+    }
+
+    fn tell(&self, node: &Node, remark: &Remark) {
+        if self.is_news(node, remark) {
+            tracing::warn!(node = node.name, reason = remark.reason, "{}", remark.message);
+            self.publish(node, Remark::GRADE, remark.clone());
+        }
+    }
+
+    fn is_news(&self, node: &Node, remark: &Remark) -> bool {
+        let mut told = self.told.lock();
+        let told = told.entry(node.name.clone()).or_default();
+        if told.uid != node.uid || told.remarks.len() >= REMEMBERED {
+            *told = Told { uid: node.uid.clone(), ..Told::default() };
+        }
+        told.remarks.insert(remark.clone())
+    }
+
+    fn publish(&self, node: &Node, grade: Grade, remark: Remark) {
+        self.events.publish(Note { subject: node.into(), grade, reason: remark.reason, message: remark.message });
+    }
+}
+
+fn label<'node>(node: &'node Node, key: &str) -> &'node str {
+    node.labels.get(key).map_or("", String::as_str)
+}
+
+fn addresses(node: &Node) -> String {
+    node.addresses.iter().map(|address| address.value.as_str()).collect::<Vec<_>>().join(",")
+}
+
+fn changes(plan: &Plan) -> String {
+    let addresses = plan.addresses.iter().map(|_| "addresses");
+    addresses.chain(plan.patch.labels.keys().map(String::as_str)).collect::<Vec<_>>().join(",")
+}

@@ -1,0 +1,180 @@
+//! Which nodes are looked up, tainted, deleted or held. Pure: neither client nor clock.
+//!
+//! The rules are in `controllers.md`'s words: nothing is deleted on doubt. Every deletion named here is confirmed once more
+//! against the provider's identity and the live object by `act`.
+pub(super) mod breaker;
+mod rules;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use jiff::Timestamp;
+
+use self::rules::Rules;
+use super::LifecycleConfig;
+use super::sightings::{Said, Sightings};
+use crate::cluster::state::{Cause, State, Trip};
+use crate::model::node::{Node, Ready, Taint};
+use crate::model::provider_info::ProviderInfo;
+use crate::names;
+
+/// Since when no node that a breaker covers was absent, by the breaker's id.
+pub(super) type QuietSince = HashMap<String, Instant>;
+
+/// What a decision is made from.
+#[derive(Clone, Copy)]
+pub(super) struct Observed<'a> {
+    /// All nodes.
+    pub nodes: &'a [Arc<Node>],
+    /// The provider, which can be used.
+    pub provider: &'a ProviderInfo,
+    /// What the cloud said.
+    pub sightings: &'a Sightings,
+    /// The history and the breakers; `None` if they cannot be read, which keeps every node.
+    pub state: Option<&'a State>,
+    /// Whether the ready nodes were looked up in this tick.
+    pub witnessed: bool,
+    /// See [`QuietSince`].
+    pub quiet_since: &'a QuietSince,
+    /// The monotonic clock.
+    pub now: Instant,
+    /// The wall clock.
+    pub time: Timestamp,
+    /// The settings.
+    pub config: &'a LifecycleConfig,
+}
+
+/// What to do.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    /// Nodes that get the shutdown taint.
+    pub taint: Vec<Arc<Node>>,
+    /// Nodes that lose it.
+    pub untaint: Vec<Arc<Node>>,
+    /// Nodes to delete.
+    pub deletions: Vec<Doomed>,
+    /// The ready nodes have to be looked up before more can be deleted: look up [`witnesses`] and decide again.
+    pub wants_witnesses: bool,
+    /// Breakers that trip now.
+    pub trips: Vec<Trip>,
+    /// Breakers that close by themselves, by id.
+    pub resets: Vec<String>,
+    /// To be handed in at the next decision.
+    pub quiet_since: QuietSince,
+    /// Why nodes that look gone are kept, besides the breakers.
+    pub holds: Vec<Hold>,
+}
+
+/// A node to delete.
+#[derive(Clone, Debug)]
+pub(super) struct Doomed {
+    /// The node, as it was decided upon.
+    pub node: Arc<Node>,
+    /// Why.
+    pub cause: Cause,
+    /// Of the cloud that said so.
+    pub cloud_identity: Arc<str>,
+}
+
+/// Why nodes that look gone are kept.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Hold {
+    /// An earlier history was lost.
+    #[error("the deletion history was lost, so the budget counts as spent until {0}")]
+    BudgetSpent(Timestamp),
+    /// The provider is another cloud than the accepted one.
+    #[error("the provider's cloud is {found:?}, accepted is {accepted:?}")]
+    Identity {
+        /// What was accepted.
+        accepted: String,
+        /// What it is.
+        found: String,
+    },
+    /// The second answer comes from the same data as the first.
+    #[error("the provider answers from data that is not newer than {0}")]
+    StaleData(Timestamp),
+    /// The provider does not find the machines of ready nodes.
+    #[error("the provider found the machines of only {found} of {asked} Ready nodes")]
+    Witnesses {
+        /// How many it found.
+        found: usize,
+        /// How many there are.
+        asked: usize,
+    },
+}
+
+/// The nodes to look up first: those whose machine may be stopped or gone, and those by which a breaker may close.
+pub(super) fn to_look_up(observed: &Observed<'_>) -> Vec<Arc<Node>> {
+    let trips = observed.state.map(|state| state.trips.as_slice()).unwrap_or_default();
+    let listed = |node: &Node| trips.iter().any(|trip| trip.lists(&node.name, &node.uid));
+    let suspect =
+        |node: &Node| is_ours(node, observed.provider) && (listed(node) || observed.sightings.is_ready_absent(&node.name));
+    let wanted = |node: &Node| is_examined(node, observed) && (node.ready != Ready::True || suspect(node));
+    observed.nodes.iter().filter(|node| wanted(node)).cloned().collect()
+}
+
+/// The ready nodes that were not looked up in this tick: if the provider lies, it shows here.
+pub(super) fn witnesses(observed: &Observed<'_>) -> Vec<Arc<Node>> {
+    let unasked = |node: &Node| is_witness(node, observed) && observed.sightings.latest(&node.name).is_none();
+    observed.nodes.iter().filter(|node| unasked(node)).cloned().collect()
+}
+
+/// Decides over all nodes at once.
+pub(super) fn decide(observed: &Observed<'_>) -> Plan {
+    let mut plan = Plan { taint: to_taint(observed), untaint: to_untaint(observed), ..Plan::default() };
+    if let Some(state) = observed.state {
+        Rules::new(observed, state).apply(&mut plan);
+    }
+    plan
+}
+
+/// Whether a node that was read just now is still the one that was decided upon, and still not ready.
+pub(super) fn is_still_doomed(live: &Node, decided: &Node) -> bool {
+    let same = live.uid == decided.uid && live.provider_id == decided.provider_id && live.provider_id.is_some();
+    same && live.ready != Ready::True && live.deleted_at.is_none()
+}
+
+/// Whether a node carries the taint of a stopped machine.
+pub(super) fn has_shutdown_taint(node: &Node) -> bool {
+    node.taints.iter().any(is_shutdown_taint)
+}
+
+/// The taint of a stopped machine, matched as in Go by key and effect.
+pub(super) fn is_shutdown_taint(taint: &Taint) -> bool {
+    taint.key == names::taints::SHUTDOWN && taint.effect == "NoSchedule"
+}
+
+fn to_taint(observed: &Observed<'_>) -> Vec<Arc<Node>> {
+    let stopped = |node: &Node| node.ready != Ready::True && observed.sightings.latest(&node.name) == Some(Said::Stopped);
+    let nodes = observed.nodes.iter().filter(|node| stopped(node) && !has_shutdown_taint(node));
+    nodes.cloned().collect()
+}
+
+fn to_untaint(observed: &Observed<'_>) -> Vec<Arc<Node>> {
+    let wanted = |node: &Node| node.ready == Ready::True && has_shutdown_taint(node) && !is_foreign(node, observed.provider);
+    observed.nodes.iter().filter(|node| node.deleted_at.is_none() && wanted(node)).cloned().collect()
+}
+
+fn is_foreign(node: &Node, provider: &ProviderInfo) -> bool {
+    node.provider_id.as_deref().is_some_and(|id| !provider.owns(id))
+}
+
+/// Whether the node has a providerID of the provider's.
+fn is_ours(node: &Node, provider: &ProviderInfo) -> bool {
+    node.provider_id.as_deref().is_some_and(|id| provider.owns(id))
+}
+
+/// Whether the lifecycle concerns itself with the node at all: a node that is joining is left to its initialisation.
+fn is_examined(node: &Node, observed: &Observed<'_>) -> bool {
+    let age = observed.time.duration_since(node.created_at);
+    let joining = node.is_uninitialized() && age.unsigned_abs() < observed.config.uninitialized_grace;
+    node.deleted_at.is_none() && !joining && !is_foreign(node, observed.provider)
+}
+
+fn is_witness(node: &Node, observed: &Observed<'_>) -> bool {
+    node.ready == Ready::True && is_ours(node, observed.provider) && is_examined(node, observed)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,196 @@
+//! Tells people: events, readiness, metrics and the log. Something that lasts is told once and stays in readiness. It decides
+//! nothing.
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::act::ActError;
+use super::decide::Hold;
+use super::observe::Answered;
+use crate::cluster::events::{Events, Grade, Note, Subject};
+use crate::cluster::patch::WriteError;
+use crate::cluster::state::{State, StateError, Trip};
+use crate::controllers::NodeContext;
+use crate::model::node::Node;
+use crate::names;
+use crate::provider::ProviderError;
+use crate::runtime::health::{Check, Health};
+use crate::runtime::metrics::NodeMetrics;
+
+/// Breakers that hold.
+const BREAKER: &str = "node-deletion-breaker";
+/// Other reasons to delete nothing.
+const DELETION: &str = "node-deletion";
+/// The cloud refuses the provider's credentials.
+const CREDENTIALS: &str = "cloud-credentials";
+/// Look-ups fail.
+const LOOK_UPS: &str = "cloud-look-ups";
+/// Reasons of errors that are about credentials: the contract's, and the gRPC codes' for providers that give none.
+const CREDENTIAL_REASONS: [&str; 4] = ["CREDENTIALS_INVALID", "PERMISSION_MISSING", "UNAUTHENTICATED", "PERMISSION_DENIED"];
+/// The API takes no event whose note is longer than 1 KiB.
+const NOTE_LENGTH: usize = 1000;
+/// On how many of its nodes a trip is an event.
+const NODES_TOLD: usize = 5;
+
+pub(super) struct Status {
+    health: Health,
+    events: Events,
+    metrics: NodeMetrics,
+    /// The state's ConfigMap.
+    map: String,
+    subject: Option<Subject>,
+    /// What each concern says now, so that only a change is an event and a log line.
+    said: BTreeMap<&'static str, String>,
+    told: BTreeSet<String>,
+}
+
+impl Status {
+    pub fn new(ctx: &NodeContext, map: &str) -> Self {
+        Self {
+            health: ctx.health.clone(),
+            events: ctx.events.clone(),
+            metrics: ctx.metrics.clone(),
+            map: map.to_owned(),
+            subject: None,
+            said: BTreeMap::new(),
+            told: BTreeSet::new(),
+        }
+    }
+
+    /// The state as it was read: what holds since before this term is told as well.
+    pub fn breakers(&mut self, state: &State) {
+        self.subject = state.subject();
+        for trip in &state.trips {
+            if self.told.insert(trip.id.clone()) {
+                self.tell_of(trip);
+            }
+        }
+        self.told.retain(|id| state.trips.iter().any(|trip| trip.id == *id));
+        self.metrics.breakers_tripped.set(i64::try_from(state.trips.len()).unwrap_or(i64::MAX));
+        let messages: Vec<_> = state.trips.iter().map(|trip| self.message(trip)).collect();
+        self.health.set(BREAKER, if messages.is_empty() { Check::Ok } else { Check::Warning(messages.join("; ")) });
+    }
+
+    /// Breakers that tripped or closed in this tick.
+    pub fn changed(&mut self, state: &State, tripped: &[Trip], closed: &[Trip]) {
+        self.breakers(state);
+        let listed = tripped.iter().flat_map(|trip| trip.nodes.iter().take(NODES_TOLD).map(move |node| (trip, node)));
+        for (trip, (name, uid)) in listed {
+            let subject = Subject { kind: "Node", namespace: String::new(), name: name.clone(), uid: uid.clone() };
+            self.note(subject, Grade::Warning, names::events::DELETION_BREAKER_TRIPPED, self.message(trip));
+        }
+        for trip in closed {
+            let message = format!("Breaker {} closed by itself: the machines of its nodes are known again", trip.id);
+            tracing::info!(breaker = trip.id, "{message}");
+            self.note_on_map(Grade::Normal, names::events::DELETION_BREAKER_RESET, message);
+        }
+    }
+
+    /// An operator released a breaker.
+    pub fn released(&mut self, state: &State, trip: &Trip) {
+        self.subject = state.subject();
+        let message = format!("Breaker {} was released: its {} nodes may be deleted", trip.id, trip.nodes.len());
+        tracing::warn!(breaker = trip.id, "{message}");
+        self.note_on_map(Grade::Normal, names::events::DELETION_BREAKER_RELEASED, message);
+    }
+
+    /// Why nodes that look gone are kept, besides the breakers; nothing of it is well.
+    pub fn outcome(&mut self, state: &State, holds: &[Hold], failure: Option<&ActError>) {
+        self.subject = state.subject().or_else(|| self.subject.take());
+        // Losing the lease or a race is part of life.
+        let failure = failure.filter(|error| !matches!(error, ActError::Closed(_) | ActError::State(StateError::Conflict)));
+        let reasons: Vec<_> = holds.iter().map(ToString::to_string).chain(failure.map(ToString::to_string)).collect();
+        self.set(DELETION, (!reasons.is_empty()).then(|| format!("no node is deleted: {}", reasons.join("; "))));
+    }
+
+    /// The state cannot be read, or not be begun.
+    pub fn state_unreadable(&mut self, error: &StateError) {
+        if matches!(error, StateError::Conflict) {
+            tracing::debug!(%error, "the state is read again");
+            return;
+        }
+        let map = &self.map;
+        self.set(DELETION, Some(format!("no node is deleted: ConfigMap {}/{map}: {error}", names::NAMESPACE)));
+    }
+
+    /// How the look-ups of a tick went. None at all says nothing.
+    pub fn look_ups(&mut self, answers: &[Answered]) {
+        if answers.is_empty() {
+            return;
+        }
+        let errors: Vec<_> = answers.iter().filter_map(|(_, answer)| answer.as_ref().err()).collect();
+        let refused = errors.iter().find(|error| is_about_credentials(error));
+        let message = |error| {
+            format!("no node is deleted: the cloud refuses the provider's credentials: {error}; give the provider valid ones")
+        };
+        self.set(CREDENTIALS, refused.map(message));
+        let other = errors.iter().find(|error| !is_about_credentials(error));
+        let message = other.map(|error| {
+            let (failed, asked) = (errors.len(), answers.len());
+            format!("{failed} of {asked} look-ups failed, and their nodes are kept as they are: {error}")
+        });
+        self.set(LOOK_UPS, message);
+    }
+
+    fn set(&mut self, concern: &'static str, message: Option<String>) {
+        let Some(message) = message else {
+            if self.said.remove(concern).is_some() {
+                tracing::info!(concern, "well again");
+            }
+            self.health.set(concern, Check::Ok);
+            return;
+        };
+        self.health.set(concern, Check::Warning(message.clone()));
+        // Counts and times change from tick to tick: only that a concern arises is news.
+        if self.said.insert(concern, message.clone()).is_none() {
+            tracing::warn!(concern, "{message}");
+            let lookups = concern == LOOK_UPS || concern == CREDENTIALS;
+            let reason = if lookups { names::events::CLOUD_LOOKUP_FAILED } else { names::events::NODE_DELETION_PAUSED };
+            self.note_on_map(Grade::Warning, reason, message);
+        }
+    }
+
+    fn tell_of(&self, trip: &Trip) {
+        let message = self.message(trip);
+        tracing::error!(breaker = trip.id, nodes = trip.count, "{message}");
+        self.note_on_map(Grade::Warning, names::events::DELETION_BREAKER_TRIPPED, message);
+    }
+
+    fn message(&self, trip: &Trip) -> String {
+        format!(
+            "Node deletion breaker {} holds: {}. If these machines are really gone, release it: kubectl -n {} annotate --overwrite \
+             configmap {} {}={}",
+            trip.id,
+            trip.reason,
+            names::NAMESPACE,
+            self.map,
+            names::annotations::RELEASE_BREAKER,
+            trip.id
+        )
+    }
+
+    fn note_on_map(&self, grade: Grade, reason: &str, message: String) {
+        if let Some(subject) = self.subject.clone() {
+            self.note(subject, grade, reason, message);
+        }
+    }
+
+    fn note(&self, subject: Subject, grade: Grade, reason: &str, message: String) {
+        let message = message.chars().take(NOTE_LENGTH).collect();
+        self.events.publish(Note { subject, grade, reason: reason.to_owned(), message });
+    }
+}
+
+fn is_about_credentials(error: &ProviderError) -> bool {
+    CREDENTIAL_REASONS.contains(&error.reason.as_str())
+}
+
+/// Go's event before a DELETE.
+pub(super) fn deleting(node: &Node, why: &str) -> Note {
+    let message = format!("Deleting node {} because {why}", node.name);
+    Note { subject: node.into(), grade: Grade::Normal, reason: names::events::DELETING_NODE.to_owned(), message }
+}
+
+/// Go's event after one that failed.
+pub(super) fn deleting_failed(node: &Node, error: &WriteError) -> Note {
+    let message = format!("Failed deleting node {}: {error}", node.name);
+    Note { subject: node.into(), grade: Grade::Warning, reason: names::events::DELETING_NODE_FAILED.to_owned(), message }
+}

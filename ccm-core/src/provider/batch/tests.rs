@@ -1,0 +1,193 @@
+//! The batcher against a scripted provider, on paused time: how many calls, how large, how soon.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use futures::future::join_all;
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use prometheus_client::registry::Registry;
+
+use super::*;
+use crate::model::instance::Lookup;
+use crate::provider::Outcome;
+
+const CALL: Duration = Duration::from_millis(20);
+
+/// A provider that takes 20 ms, counts, and fails as told.
+struct Scripted {
+    standing: Mutex<Result<Limits, ProviderError>>,
+    generation: watch::Sender<u64>,
+    failures: Mutex<VecDeque<ProviderError>>,
+    calls: Mutex<Vec<(Instant, Vec<String>)>>,
+    running: Mutex<(usize, usize)>,
+}
+
+struct Session(Arc<Scripted>, Limits);
+
+struct Scenario {
+    provider: Arc<Scripted>,
+    batcher: Arc<Batcher>,
+}
+
+impl Source for Arc<Scripted> {
+    fn current(&self) -> Result<Arc<dyn InstanceSession>, ProviderError> {
+        let limits = self.standing.lock().clone()?;
+        Ok(Arc::new(Session(Self::clone(self), limits)))
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.generation.subscribe()
+    }
+}
+
+#[async_trait]
+impl InstanceSession for Session {
+    fn limits(&self) -> Limits {
+        self.1
+    }
+
+    async fn batch_get(&self, queries: &[Arc<NodeQuery>]) -> Result<Vec<Result<Answer, ProviderError>>, ProviderError> {
+        let names = queries.iter().map(|it| it.node_name.clone()).collect();
+        self.0.calls.lock().push((Instant::now(), names));
+        {
+            let mut running = self.0.running.lock();
+            running.0 += 1;
+            running.1 = running.1.max(running.0);
+        }
+        tokio::time::sleep(CALL).await;
+        self.0.running.lock().0 -= 1;
+        let answer = Answer { lookup: Lookup::NotFound, observed_at: Timestamp::UNIX_EPOCH, cloud_identity: "here".into() };
+        match self.0.failures.lock().pop_front() {
+            Some(error) => Err(error),
+            None => Ok(queries.iter().map(|_| Ok(answer.clone())).collect()),
+        }
+    }
+}
+
+impl Scenario {
+    fn new(max_batch_size: usize, max_concurrent_instance_calls: usize) -> Self {
+        let provider = Arc::new(Scripted {
+            standing: Mutex::new(Ok(Limits { max_batch_size, max_concurrent_instance_calls })),
+            generation: watch::Sender::new(0),
+            failures: Mutex::default(),
+            calls: Mutex::default(),
+            running: Mutex::default(),
+        });
+        let metrics = ProviderMetrics::new(&mut Registry::default());
+        let (batcher, work) = Batcher::start(Arc::new(Arc::clone(&provider)), metrics);
+        tokio::spawn(work);
+        Self { provider, batcher: Arc::new(batcher) }
+    }
+
+    fn look_up(&self, name: &str, priority: Priority) -> impl Future<Output = Result<Answer, ProviderError>> + Send + use<> {
+        let (batcher, query) = (Arc::clone(&self.batcher), NodeQuery { node_name: name.to_owned(), ..NodeQuery::default() });
+        async move { batcher.look_up(query, priority).await }
+    }
+
+    fn sizes(&self) -> Vec<usize> {
+        self.provider.calls.lock().iter().map(|(_, names)| names.len()).collect()
+    }
+
+    fn change(&self, standing: Result<Limits, ProviderError>) {
+        *self.provider.standing.lock() = standing;
+        self.provider.generation.send_modify(|it| *it += 1);
+    }
+}
+
+fn failing(reason: &str, after: Option<u64>) -> ProviderError {
+    let outcome = Outcome::Retry { after: after.map(Duration::from_secs) };
+    ProviderError { outcome, reason: reason.to_owned(), message: "scripted".to_owned() }
+}
+
+#[tokio::test(start_paused = true)]
+async fn five_thousand_at_once_are_ten_full_batches_of_which_four_run_together() {
+    let scenario = Scenario::new(500, 4);
+    let started = Instant::now();
+    let answers = join_all((0..5000).map(|n| scenario.look_up(&format!("node-{n}"), Priority::Initialize))).await;
+    assert!(answers.iter().all(Result::is_ok));
+    assert_eq!(scenario.sizes(), [500; 10]);
+    assert_eq!(scenario.provider.running.lock().1, 4);
+    assert!(started.elapsed() <= 3 * CALL + Duration::from_millis(10), "{:?}", started.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn five_thousand_that_trickle_in_over_ten_seconds_are_under_a_hundred_calls() {
+    let scenario = Scenario::new(500, 4);
+    let trickle = (0..5000).map(|n| {
+        let look_up = scenario.look_up(&format!("node-{n}"), Priority::Initialize);
+        async move {
+            tokio::time::sleep(Duration::from_millis(2 * n)).await;
+            look_up.await
+        }
+    });
+    assert!(join_all(trickle).await.iter().all(Result::is_ok));
+    let calls = scenario.sizes().len();
+    assert!(calls < 60, "{calls} calls");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_alone_goes_almost_at_once() {
+    let scenario = Scenario::new(500, 4);
+    let started = Instant::now();
+    scenario.look_up("a", Priority::Initialize).await.unwrap();
+    assert!(started.elapsed() <= CALL + Duration::from_millis(7), "{:?}", started.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn when_the_cloud_limits_the_rate_nobody_calls_until_it_said() {
+    let scenario = Scenario::new(2, 4);
+    scenario.provider.failures.lock().push_back(failing("RATE_LIMITED", Some(30)));
+    let first = scenario.look_up("a", Priority::Initialize).await;
+    assert_eq!(first.unwrap_err().reason, "RATE_LIMITED");
+    let answers = join_all((0..4).map(|n| scenario.look_up(&format!("node-{n}"), Priority::Initialize))).await;
+    assert!(answers.iter().all(Result::is_ok));
+    let calls = scenario.provider.calls.lock();
+    assert!(calls[1].0 - calls[0].0 >= Duration::from_secs(30));
+    assert!(calls[2].0 - calls[1].0 >= CALL, "a single call tries first");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failing_provider_is_not_hammered() {
+    let scenario = Scenario::new(1, 4);
+    scenario.provider.failures.lock().extend((0..100).map(|_| failing("UNAVAILABLE", None)));
+    let answers = join_all((0..6).map(|n| scenario.look_up(&format!("node-{n}"), Priority::Initialize)));
+    let started = Instant::now();
+    assert!(answers.await.iter().all(Result::is_err));
+    assert!(started.elapsed() > Duration::from_millis(250), "the last two waited for the back-off");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_pause_fails_look_ups_with_the_time_that_is_left() {
+    let scenario = Scenario::new(2, 4);
+    scenario.provider.failures.lock().push_back(failing("RATE_LIMITED", Some(600)));
+    scenario.look_up("a", Priority::Initialize).await.unwrap_err();
+    let error = scenario.look_up("b", Priority::Initialize).await.unwrap_err();
+    assert!(matches!(error.outcome, Outcome::Retry { after: Some(after) } if after > Duration::from_secs(590)), "{error:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_provider_a_look_up_fails_at_once_and_so_do_those_that_wait() {
+    let scenario = Scenario::new(2, 4);
+    scenario.provider.failures.lock().push_back(failing("RATE_LIMITED", Some(50)));
+    scenario.look_up("a", Priority::Initialize).await.unwrap_err();
+    let waiting = tokio::spawn(scenario.look_up("b", Priority::Initialize));
+    tokio::task::yield_now().await;
+    let started = Instant::now();
+    scenario.change(Err(failing("PROVIDER_NOT_READY", None)));
+    assert_eq!(waiting.await.unwrap().unwrap_err().reason, "PROVIDER_NOT_READY");
+    assert_eq!(scenario.look_up("c", Priority::Initialize).await.unwrap_err().reason, "PROVIDER_NOT_READY");
+    assert!(started.elapsed() < Duration::from_secs(1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_provider_behind_the_socket_brings_its_own_limits_and_no_old_back_off() {
+    let scenario = Scenario::new(500, 4);
+    scenario.provider.failures.lock().push_back(failing("RATE_LIMITED", Some(50)));
+    scenario.look_up("a", Priority::Initialize).await.unwrap_err();
+    scenario.change(Ok(Limits { max_batch_size: 3, max_concurrent_instance_calls: 1 }));
+    let started = Instant::now();
+    join_all((0..7).map(|n| scenario.look_up(&format!("node-{n}"), Priority::Lifecycle))).await;
+    assert_eq!(scenario.sizes(), [1, 3, 3, 1]);
+    assert!(started.elapsed() < Duration::from_secs(1));
+}

@@ -1,0 +1,141 @@
+//! A machine as a provider described it: what Kubernetes would refuse is left out and said.
+use std::collections::BTreeMap;
+use std::fmt::Display;
+
+use ccm_proto::v1;
+use ipnet::IpNet;
+
+use crate::model::instance::{Instance, InstanceState, Warning};
+use crate::model::node::{Address, AddressType};
+use crate::model::provider_info::ProviderInfo;
+
+use super::{MAX_PROVIDER_ID, invalid, syntax};
+use crate::provider::ProviderError;
+use crate::provider::classify::shorten;
+
+/// The reason of warnings about the answer itself.
+pub const INVALID_ANSWER: &str = "InvalidProviderAnswer";
+/// The most warnings that are passed on for one machine: events are no log.
+const MAX_WARNINGS: usize = 10;
+
+/// Reads one; `path` is where it stands in the response.
+pub fn read(path: &str, wire: v1::Instance, info: &ProviderInfo) -> Result<Instance, ProviderError> {
+    let state = state(&wire).ok_or_else(|| invalid(&format!("{path}.state"), "is not set, or not one that this core knows"))?;
+    let provider_id = provider_id(path, wire.provider_id, info)?;
+    let mut reader = Reader { path, warnings: Vec::new() };
+    let instance = Instance {
+        provider_id,
+        state,
+        instance_type: reader.label("instance_type", wire.instance_type),
+        zone: reader.label("zone", wire.zone),
+        region: reader.label("region", wire.region),
+        addresses: reader.addresses(wire.addresses),
+        additional_labels: reader.labels(wire.additional_labels.into_iter().collect()),
+        pod_cidrs: reader.pod_cidrs(wire.pod_cidrs),
+        warnings: Vec::new(),
+    };
+    let warnings = reader.warnings.into_iter().chain(wire.warnings.into_iter().map(warning)).take(MAX_WARNINGS).collect();
+    Ok(Instance { warnings, ..instance })
+}
+
+/// Where a machine is, from `GetZone`.
+pub fn set_zone(instance: &mut Instance, zone: v1::Zone) {
+    let mut reader = Reader { path: "zone", warnings: Vec::new() };
+    instance.zone = reader.label("zone", zone.zone);
+    instance.region = reader.label("region", zone.region);
+    instance.warnings.extend(reader.warnings);
+}
+
+fn state(wire: &v1::Instance) -> Option<InstanceState> {
+    match v1::InstanceState::try_from(wire.state).ok()? {
+        v1::InstanceState::Unspecified => None,
+        v1::InstanceState::Pending => Some(InstanceState::Pending),
+        v1::InstanceState::Running => Some(InstanceState::Running),
+        v1::InstanceState::Stopped => Some(InstanceState::Stopped),
+        v1::InstanceState::Deleted => Some(InstanceState::Deleted),
+    }
+}
+
+fn provider_id(path: &str, id: String, info: &ProviderInfo) -> Result<Option<String>, ProviderError> {
+    let path = format!("{path}.provider_id");
+    if id.len() > MAX_PROVIDER_ID {
+        return Err(invalid(&path, &format!("is longer than {MAX_PROVIDER_ID} bytes")));
+    }
+    if !id.is_empty() && !info.owns(&id) {
+        let prefixes = info.provider_id_prefixes.join("\", \"");
+        return Err(invalid(&path, &format!("\"{id}\" begins with none of the provider's own prefixes (\"{prefixes}\")")));
+    }
+    Ok((!id.is_empty()).then_some(id))
+}
+
+fn warning(wire: v1::Warning) -> Warning {
+    let word = !wire.reason.is_empty() && wire.reason.len() <= 128 && wire.reason.bytes().all(|b| b.is_ascii_alphanumeric());
+    let reason = if word { wire.reason } else { "ProviderWarning".to_owned() };
+    Warning { reason, message: shorten(&wire.message).to_owned() }
+}
+
+struct Reader<'a> {
+    path: &'a str,
+    warnings: Vec<Warning>,
+}
+
+impl Reader<'_> {
+    fn drop(&mut self, field: impl Display, what: &str) {
+        let message = format!("{}.{field}: {what}; left out", self.path);
+        self.warnings.push(Warning { reason: INVALID_ANSWER.to_owned(), message: shorten(&message).to_owned() });
+    }
+
+    /// Whether it passes; warns if not.
+    fn passes(&mut self, field: impl Display, text: &str, check: Result<(), &str>) -> bool {
+        if let Err(what) = check {
+            self.drop(field, &format!("\"{text}\" {what}"));
+        }
+        check.is_ok()
+    }
+
+    fn label(&mut self, field: &str, value: Option<String>) -> Option<String> {
+        value.filter(|it| !it.is_empty()).filter(|it| self.passes(field, it, syntax::label_value(it)))
+    }
+
+    fn labels(&mut self, mut labels: BTreeMap<String, String>) -> BTreeMap<String, String> {
+        labels.retain(|key, value| {
+            self.passes("additional_labels", key, syntax::label_key(key))
+                && self.passes(format!("additional_labels[\"{key}\"]"), value, syntax::label_value(value))
+        });
+        labels
+    }
+
+    fn addresses(&mut self, wire: Vec<v1::NodeAddress>) -> Vec<Address> {
+        wire.into_iter().enumerate().filter_map(|(index, it)| self.address(index, it)).collect()
+    }
+
+    fn address(&mut self, index: usize, wire: v1::NodeAddress) -> Option<Address> {
+        let Some(kind) = address_type(&wire) else {
+            self.drop(format!("addresses[{index}].type"), "is not set, or not one that this core knows");
+            return None;
+        };
+        let check = match kind {
+            AddressType::InternalIp | AddressType::ExternalIp => syntax::ip(&wire.address),
+            AddressType::Hostname | AddressType::InternalDns | AddressType::ExternalDns => syntax::dns_name(&wire.address),
+        };
+        let passes = self.passes(format!("addresses[{index}].address"), &wire.address, check);
+        passes.then_some(Address { kind, value: wire.address })
+    }
+
+    fn pod_cidrs(&mut self, cidrs: Vec<String>) -> Vec<String> {
+        let check = |text: &str| text.parse::<IpNet>().map(drop).map_err(|_| "is not a CIDR");
+        let kept = cidrs.into_iter().enumerate().filter(|(index, it)| self.passes(format!("pod_cidrs[{index}]"), it, check(it)));
+        kept.map(|(_, it)| it).collect()
+    }
+}
+
+fn address_type(wire: &v1::NodeAddress) -> Option<AddressType> {
+    match v1::NodeAddressType::try_from(wire.r#type).ok()? {
+        v1::NodeAddressType::Unspecified => None,
+        v1::NodeAddressType::Hostname => Some(AddressType::Hostname),
+        v1::NodeAddressType::InternalIp => Some(AddressType::InternalIp),
+        v1::NodeAddressType::ExternalIp => Some(AddressType::ExternalIp),
+        v1::NodeAddressType::InternalDns => Some(AddressType::InternalDns),
+        v1::NodeAddressType::ExternalDns => Some(AddressType::ExternalDns),
+    }
+}

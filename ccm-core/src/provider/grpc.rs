@@ -1,0 +1,88 @@
+//! A connection to the provider: one socket, dialled once. It never redials; [`super::session`] makes another.
+use std::sync::Arc;
+use std::time::Duration;
+
+use ccm_proto::v1::identity_client::IdentityClient;
+use ccm_proto::v1::instances_client::InstancesClient;
+use ccm_proto::v1::zones_client::ZonesClient;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use tonic::transport::Channel;
+
+use super::metrics::ProviderMetrics;
+
+mod call;
+mod dial;
+
+pub use call::Method;
+pub use dial::DialError;
+
+/// The largest message to a provider and from one, in bytes.
+pub const MAX_TO_PROVIDER: usize = 64 << 20;
+/// The largest message from a provider, in bytes.
+pub const MAX_TO_CORE: usize = 16 << 20;
+
+/// How long a call may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deadlines {
+    /// The handshake.
+    pub handshake: Duration,
+    /// Calls that change nothing.
+    pub read: Duration,
+    /// Calls that change the cloud.
+    pub mutation: Duration,
+}
+
+impl Default for Deadlines {
+    fn default() -> Self {
+        Self { handshake: Duration::from_secs(5), read: Duration::from_secs(10), mutation: Duration::from_secs(30) }
+    }
+}
+
+/// What all connections of a session share.
+#[derive(Clone, Debug)]
+pub struct Shared {
+    /// How long calls may take.
+    pub deadlines: Deadlines,
+    /// Where calls are counted.
+    pub metrics: ProviderMetrics,
+    /// Woken by a call whose failure asks for a handshake soon: refused credentials, a deadline.
+    pub doubt: Arc<Notify>,
+}
+
+/// A live or a dead connection; clones share it.
+///
+/// No HTTP/2 pings are sent: gRPC servers of other languages end a connection that pings while idle. A provider that dies
+/// closes its socket, which is seen at once, and one that hangs is found out by the periodic handshake.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    channel: Channel,
+    closed: CancellationToken,
+    shared: Shared,
+}
+
+impl Connection {
+    /// Returns when the connection has ended, or takes no more calls.
+    pub async fn closed(&self) {
+        self.closed.cancelled().await;
+    }
+
+    /// The service Identity.
+    pub fn identity(&self) -> IdentityClient<Channel> {
+        IdentityClient::new(self.channel.clone())
+            .max_decoding_message_size(MAX_TO_CORE)
+            .max_encoding_message_size(MAX_TO_PROVIDER)
+    }
+
+    /// The service Instances.
+    pub fn instances(&self) -> InstancesClient<Channel> {
+        InstancesClient::new(self.channel.clone())
+            .max_decoding_message_size(MAX_TO_CORE)
+            .max_encoding_message_size(MAX_TO_PROVIDER)
+    }
+
+    /// The service Zones.
+    pub fn zones(&self) -> ZonesClient<Channel> {
+        ZonesClient::new(self.channel.clone()).max_decoding_message_size(MAX_TO_CORE).max_encoding_message_size(MAX_TO_PROVIDER)
+    }
+}

@@ -1,0 +1,115 @@
+//! One call: its deadline, the ids by which both sides log it, and its place in the metrics.
+use std::time::{Duration, Instant};
+
+use tonic::metadata::MetadataValue;
+use tonic::{Code, Request, Response, Status};
+use uuid::Uuid;
+
+use super::{Connection, Deadlines};
+use crate::provider::classify;
+
+/// The methods that the core calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// `Identity.GetProviderInfo`.
+    GetProviderInfo,
+    /// `Identity.Lead`.
+    Lead,
+    /// `Instances.BatchGetInstances`.
+    BatchGetInstances,
+    /// `Instances.WatchInstances`.
+    WatchInstances,
+    /// `Zones.GetZone`.
+    GetZone,
+}
+
+impl Method {
+    /// Its name in metrics and logs.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::GetProviderInfo => "GetProviderInfo",
+            Self::Lead => "Lead",
+            Self::BatchGetInstances => "BatchGetInstances",
+            Self::WatchInstances => "WatchInstances",
+            Self::GetZone => "GetZone",
+        }
+    }
+
+    /// Whether it goes on after it was answered; its deadline then holds for the opening only.
+    const fn is_stream(self) -> bool {
+        matches!(self, Self::Lead | Self::WatchInstances)
+    }
+
+    const fn deadline(self, deadlines: &Deadlines) -> Duration {
+        match self {
+            Self::GetProviderInfo => deadlines.handshake,
+            Self::Lead | Self::BatchGetInstances | Self::WatchInstances | Self::GetZone => deadlines.read,
+        }
+    }
+}
+
+/// By what both sides log a call: a request id, and a trace as W3C Trace Context has it.
+struct Ids {
+    request: String,
+    trace: String,
+}
+
+impl Ids {
+    fn new() -> Self {
+        let (trace, span) = (Uuid::new_v4().simple().to_string(), Uuid::new_v4().simple().to_string());
+        Self { request: Uuid::new_v4().to_string(), trace: format!("00-{trace}-{}-01", &span[..16]) }
+    }
+
+    fn write<T>(&self, request: &mut Request<T>) {
+        for (key, value) in [("x-request-id", &self.request), ("traceparent", &self.trace)] {
+            if let Ok(value) = MetadataValue::try_from(value) {
+                request.metadata_mut().insert(key, value);
+            }
+        }
+    }
+}
+
+impl Connection {
+    /// Makes one call within the method's deadline; both sides keep it.
+    pub async fn call<T, R, F>(&self, method: Method, message: T, send: impl FnOnce(Request<T>) -> F) -> Result<R, Status>
+    where
+        F: Future<Output = Result<Response<R>, Status>>,
+    {
+        let (ids, deadline, started) = (Ids::new(), method.deadline(&self.shared.deadlines), Instant::now());
+        let mut request = Request::new(message);
+        ids.write(&mut request);
+        if !method.is_stream() {
+            request.set_timeout(deadline);
+        }
+        let answer = match tokio::time::timeout(deadline, send(request)).await {
+            Ok(Err(status)) if status.code() == Code::Cancelled && started.elapsed() >= deadline => Err(late(method, deadline)),
+            Ok(answer) => answer.map(Response::into_inner),
+            Err(_) => Err(late(method, deadline)),
+        };
+        self.ended(method, &ids, started.elapsed(), answer.as_ref().err());
+        answer
+    }
+
+    fn ended(&self, method: Method, ids: &Ids, elapsed: Duration, status: Option<&Status>) {
+        let code = status.map_or(Code::Ok, Status::code);
+        let message = status.map(Status::message);
+        let (method, code_name) = (method.as_str(), classify::name(code));
+        tracing::debug!(
+            method,
+            code = code_name,
+            ?elapsed,
+            request_id = ids.request,
+            traceparent = ids.trace,
+            message,
+            "provider call"
+        );
+        self.shared.metrics.ended(method, code_name, elapsed.as_secs_f64());
+        if matches!(code, Code::Unauthenticated | Code::DeadlineExceeded) && method != Method::GetProviderInfo.as_str() {
+            self.shared.doubt.notify_one();
+        }
+    }
+}
+
+fn late(method: Method, deadline: Duration) -> Status {
+    Status::deadline_exceeded(format!("{} was not answered within {}", method.as_str(), humantime::format_duration(deadline)))
+}

@@ -1,0 +1,100 @@
+//! Dialling: what can be wrong with a socket, in words that say what to do, and a stream whose end is noticed.
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
+use tokio::net::UnixStream;
+use tokio_util::sync::CancellationToken;
+use tonic::transport::{Channel, Endpoint as HttpEndpoint, Uri};
+
+use super::{Connection, Shared};
+use crate::provider::classify;
+use crate::provider::endpoint::Endpoint;
+use watched::Watched;
+
+mod watched;
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+pub enum DialError {
+    /// The path does not exist.
+    #[error(
+        "there is no socket at {0}: is the provider sidecar running? It is expected to listen there (its --endpoint, the core's --provider-endpoint, and a volume that both containers mount)"
+    )]
+    Missing(Endpoint),
+    /// Something that is not a socket is in the way.
+    #[error("{0} is not a socket: remove what is there, or give another path to both the provider and the core")]
+    NotASocket(Endpoint),
+    /// A socket file that nobody listens on.
+    #[error(
+        "nothing listens on {0}: the socket file was left behind by a provider that is gone, and a new one will take its place"
+    )]
+    Refused(Endpoint),
+    /// The file system says no.
+    #[error(
+        "permission denied at {0}: run both containers with one uid or group (runAsUser, or fsGroup), since the socket is open to its owner and group only"
+    )]
+    Denied(Endpoint),
+    /// Anything else.
+    #[error("cannot connect to {endpoint}: {source}")]
+    Io {
+        /// Where.
+        endpoint: Endpoint,
+        /// Why.
+        source: io::Error,
+    },
+    /// The socket was there, and HTTP/2 could not begin.
+    #[error("connected to {endpoint}, and what listens there either stopped or does not speak gRPC: {}", classify::chain(source))]
+    Http {
+        /// Where.
+        endpoint: Endpoint,
+        /// Why.
+        source: tonic::transport::Error,
+    },
+}
+
+impl Connection {
+    /// Dials once.
+    pub async fn dial(endpoint: &Endpoint, shared: Shared) -> Result<Self, DialError> {
+        let stream = UnixStream::connect(endpoint.path()).await.map_err(|source| explain(endpoint, source))?;
+        let closed = CancellationToken::new();
+        let channel = channel(stream, &closed).await.map_err(|source| DialError::Http { endpoint: endpoint.clone(), source })?;
+        Ok(Self { channel, closed, shared })
+    }
+}
+
+/// A channel over this very stream. When tonic asks for another one the connection is over: another may have another
+/// provider behind it, and nobody would have shaken hands.
+async fn channel(stream: UnixStream, closed: &CancellationToken) -> Result<Channel, tonic::transport::Error> {
+    let first = Arc::new(Mutex::new(Some(Watched::new(stream, closed.clone().drop_guard()))));
+    let closed = closed.clone();
+    let connector = tower::service_fn(move |_: Uri| {
+        let stream = first.lock().take();
+        if stream.is_none() {
+            closed.cancel();
+        }
+        async move {
+            stream.map(TokioIo::new).ok_or_else(|| io::Error::new(ErrorKind::NotConnected, "the provider closed the connection"))
+        }
+    });
+    // The authority is `localhost`: an encoded socket path breaks several gRPC servers.
+    HttpEndpoint::from_static("http://localhost").connect_with_connector(connector).await
+}
+
+fn explain(endpoint: &Endpoint, source: io::Error) -> DialError {
+    let at = endpoint.clone();
+    match source.kind() {
+        ErrorKind::NotFound => DialError::Missing(at),
+        ErrorKind::PermissionDenied => DialError::Denied(at),
+        ErrorKind::ConnectionRefused if !is_socket(endpoint.path()) => DialError::NotASocket(at),
+        ErrorKind::ConnectionRefused => DialError::Refused(at),
+        _ => DialError::Io { endpoint: at, source },
+    }
+}
+
+fn is_socket(path: &Path) -> bool {
+    path.metadata().is_ok_and(|it| it.file_type().is_socket())
+}

@@ -1,0 +1,76 @@
+//! Batches over whichever provider is connected. An answer counts only if the same cloud is still behind the socket.
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use tokio::sync::watch;
+
+use super::batch::{InstanceSession, Source};
+use super::grpc::Method;
+use super::session::{Handle, Live};
+use super::{ProviderError, capabilities, classify, convert, zones};
+use crate::model::instance::{Answer, NodeQuery};
+use crate::model::provider_info::{Capability, Limits};
+
+/// The connected provider's machines.
+#[derive(Debug)]
+pub struct ProviderInstances {
+    handle: Handle,
+    changes: watch::Receiver<u64>,
+}
+
+impl ProviderInstances {
+    /// Over a session's handle; `changes` counts its changes.
+    pub fn new(handle: Handle, changes: watch::Receiver<u64>) -> Self {
+        Self { handle, changes }
+    }
+}
+
+impl Source for ProviderInstances {
+    fn current(&self) -> Result<Arc<dyn InstanceSession>, ProviderError> {
+        let live = self.handle.current()?;
+        capabilities::require(&live.info, Capability::Instances)?;
+        Ok(Arc::new(OneSession { live, handle: self.handle.clone() }))
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.clone()
+    }
+}
+
+struct OneSession {
+    live: Arc<Live>,
+    handle: Handle,
+}
+
+impl OneSession {
+    fn still_the_same_cloud(&self) -> Result<(), ProviderError> {
+        if self.handle.current()?.identity == self.live.identity {
+            return Ok(());
+        }
+        Err(capabilities::retry(
+            "CLOUD_IDENTITY_CHANGED",
+            "the provider's cloud changed while it answered; the answer was discarded",
+        ))
+    }
+}
+
+#[async_trait]
+impl InstanceSession for OneSession {
+    fn limits(&self) -> Limits {
+        self.live.info.limits
+    }
+
+    async fn batch_get(&self, queries: &[Arc<NodeQuery>]) -> Result<Vec<Result<Answer, ProviderError>>, ProviderError> {
+        let (connection, request) = (&self.live.connection, convert::request(queries));
+        let mut client = connection.instances();
+        let answer =
+            connection.call(Method::BatchGetInstances, request, |it| async move { client.batch_get_instances(it).await }).await;
+        let response = answer.map_err(|status| classify::status(&status))?;
+        let (info, identity) = (Arc::clone(&self.live.info), Arc::clone(&self.live.identity));
+        let mut answers = convert::answers(queries, response, &convert::Context { info, identity, now: Timestamp::now() });
+        zones::fill_in(&self.live, &mut answers).await;
+        self.still_the_same_cloud()?;
+        Ok(answers)
+    }
+}

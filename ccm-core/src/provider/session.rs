@@ -1,0 +1,155 @@
+//! The session with the provider: dials for ever, shakes hands, has the provider judged, and publishes how it stands.
+//! Every other use of the connection hangs on what is published here. It decides nothing about nodes.
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
+
+use crate::model::provider_info::ProviderInfo;
+use crate::model::term::Term;
+
+use super::batch::Batcher;
+use super::endpoint::Endpoint;
+use super::grpc::{Connection, Deadlines, Shared};
+use super::hints::{self, Hint};
+use super::instances::ProviderInstances;
+use super::metrics::ProviderMetrics;
+use super::{Identity, Judge, ProviderError, StateReceiver, capabilities, lead};
+use board::Board;
+use driver::Driver;
+
+mod board;
+mod driver;
+mod handshake;
+#[cfg(test)]
+mod tests;
+
+/// The cluster, as it is introduced to the provider.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cluster {
+    /// `--cluster-name`.
+    pub name: String,
+    /// The UID of the namespace `kube-system`.
+    pub uid: String,
+    /// `--cluster-cidr`.
+    pub pod_cidrs: Vec<String>,
+    /// `--service-cluster-ip-range`.
+    pub service_cidrs: Vec<String>,
+}
+
+/// What a session needs to know.
+#[derive(Clone, Debug)]
+pub struct SessionConfig {
+    /// Where the provider listens.
+    pub endpoint: Endpoint,
+    /// The cluster that is served.
+    pub cluster: Cluster,
+    /// The core's version, for the provider's log.
+    pub core_version: String,
+    /// How long calls may take.
+    pub deadlines: Deadlines,
+    /// How often hands are shaken again while nothing happens; [`HANDSHAKE_INTERVAL`] unless a test wants it otherwise.
+    pub handshake_interval: Duration,
+    /// Where calls are counted.
+    pub metrics: ProviderMetrics,
+}
+
+/// The usual time between handshakes.
+pub const HANDSHAKE_INTERVAL: Duration = Duration::from_secs(30);
+
+/// A provider that may be used: a connection and what was said on it.
+#[derive(Debug)]
+pub struct Live {
+    /// The connection.
+    pub connection: Connection,
+    /// What the provider said of itself.
+    pub info: Arc<ProviderInfo>,
+    /// Its cloud identity.
+    pub identity: Arc<str>,
+}
+
+/// The latest usable provider, if there is one.
+pub type LiveReceiver = watch::Receiver<Option<Arc<Live>>>;
+
+/// What answers a request for a handshake.
+type Confirmation = oneshot::Sender<Result<Arc<ProviderInfo>, ProviderError>>;
+
+/// The session.
+#[derive(Debug)]
+pub struct Session;
+
+impl Session {
+    /// A handle for everybody, and the task that holds the session; it ends only by being dropped. `term` is this process's
+    /// leadership, passed on to the provider for as long as it lasts.
+    pub fn start(
+        config: SessionConfig,
+        judge: Arc<dyn Judge>,
+        term: watch::Receiver<Option<Term>>,
+    ) -> (Handle, impl Future<Output = ()> + Send) {
+        let board = Board::new(&config.endpoint);
+        let (confirm, confirmations) = mpsc::channel(1024);
+        let hints = broadcast::Sender::new(hints::KEPT);
+        let metrics = config.metrics.clone();
+        let handle =
+            Handle { state: board.state(), live: board.live(), changes: board.changes(), confirm, hints: hints.clone(), metrics };
+        let cluster = ccm_proto::v1::ClusterRef { name: config.cluster.name.clone(), uid: config.cluster.uid.clone() };
+        let doubt = Arc::new(Notify::new());
+        let shared = Shared { deadlines: config.deadlines, metrics: config.metrics.clone(), doubt };
+        let (for_lead, for_hints) = (board.live(), board.live());
+        let driver = Driver::new(config, shared, judge, board, confirmations);
+        let work = async move {
+            tokio::join!(driver.run(), lead::keep(for_lead, term, cluster), hints::keep(for_hints, hints));
+        };
+        (handle, work)
+    }
+}
+
+/// The session as the rest of the core sees it. Clones are cheap.
+#[derive(Clone, Debug)]
+pub struct Handle {
+    state: StateReceiver,
+    live: LiveReceiver,
+    changes: watch::Receiver<u64>,
+    confirm: mpsc::Sender<Confirmation>,
+    hints: broadcast::Sender<Hint>,
+    metrics: ProviderMetrics,
+}
+
+impl Handle {
+    /// How the provider stands, and every change of it.
+    pub fn state(&self) -> StateReceiver {
+        self.state.clone()
+    }
+
+    /// The provider that may be used now, or how it stands that there is none.
+    pub fn current(&self) -> Result<Arc<Live>, ProviderError> {
+        let live = self.live.borrow().clone();
+        live.ok_or_else(|| capabilities::standing(&self.state.borrow()))
+    }
+
+    /// Machines whose state may have changed; nothing while the provider does not serve it. Who lags behind loses some,
+    /// which costs no more than waiting for the next regular look.
+    pub fn hints(&self) -> broadcast::Receiver<Hint> {
+        self.hints.subscribe()
+    }
+
+    /// Batched look-ups over whichever provider is connected, and the task that does their work.
+    pub fn instances(&self) -> (Batcher, impl Future<Output = ()> + Send + use<>) {
+        let source = ProviderInstances::new(self.clone(), self.changes.clone());
+        Batcher::start(Arc::new(source), self.metrics.clone())
+    }
+}
+
+#[async_trait]
+impl Identity for Handle {
+    async fn confirm(&self) -> Result<Arc<ProviderInfo>, ProviderError> {
+        let (reply, answer) = oneshot::channel();
+        if self.confirm.send(reply).await.is_ok()
+            && let Ok(answer) = answer.await
+        {
+            return answer;
+        }
+        Err(capabilities::retry("STOPPED", "ccm-core is shutting down"))
+    }
+}

@@ -1,0 +1,94 @@
+//! The way to the API server, and what is asked of it once at the start.
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Namespace;
+use kube::client::ClientBuilder;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Api, Client};
+use tokio_util::sync::CancellationToken;
+use tower::limit::RateLimitLayer;
+
+use crate::config::KubernetesConfig;
+use crate::names;
+use crate::runtime::health::{Check, Health};
+
+/// How long until an API server that did not answer is asked again.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// Why there is no way to the API server.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The kubeconfig cannot be used.
+    #[error("--kubeconfig {path}: {source}")]
+    Kubeconfig {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        source: kube::config::KubeconfigError,
+    },
+    /// This process is in no Pod.
+    #[error("no --kubeconfig was given, and this is no Pod with a ServiceAccount: {0}; give --kubeconfig FILE")]
+    InCluster(#[from] kube::config::InClusterError),
+    /// `--master` is no address.
+    #[error("--master: {0}")]
+    Master(#[from] http::uri::InvalidUri),
+    /// The client cannot be built.
+    #[error("the client of the API server cannot be made: {0}")]
+    Client(#[source] kube::Error),
+    /// The API server refuses this account.
+    #[error("the API server does not let this account read the namespace kube-system: {0}; grant the rules of deploy/rbac.yaml")]
+    Forbidden(#[source] kube::Error),
+}
+
+/// A client by `--kubeconfig`, otherwise by the Pod's own ServiceAccount. The API server's back-pressure sets the pace unless
+/// `--kube-api-qps` does.
+pub async fn client(config: &KubernetesConfig) -> Result<Client, ConnectError> {
+    let builder = ClientBuilder::try_from(connection(config).await?).map_err(ConnectError::Client)?;
+    Ok(match config.qps {
+        None => builder.build(),
+        Some(qps) => builder.with_layer(&pace(qps, config.burst)).build(),
+    })
+}
+
+fn pace(qps: f32, burst: u32) -> RateLimitLayer {
+    let burst = burst.max(1);
+    RateLimitLayer::new(u64::from(burst), Duration::from_secs_f64(f64::from(burst) / f64::from(qps)))
+}
+
+async fn connection(config: &KubernetesConfig) -> Result<kube::Config, ConnectError> {
+    let mut connection = match &config.kubeconfig {
+        None => kube::Config::incluster()?,
+        Some(path) => {
+            let invalid = |source| ConnectError::Kubeconfig { path: path.display().to_string(), source };
+            let file = Kubeconfig::read_from(path).map_err(invalid)?;
+            kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.map_err(invalid)?
+        }
+    };
+    if let Some(master) = &config.master {
+        connection.cluster_url = master.parse()?;
+    }
+    Ok(connection)
+}
+
+/// The UID of kube-system, which is the cluster's; waits for the API server. `None` when told to stop meanwhile.
+pub async fn cluster_uid(client: &Client, health: &Health, shutdown: &CancellationToken) -> Result<Option<String>, ConnectError> {
+    loop {
+        match Api::<Namespace>::all(client.clone()).get(names::NAMESPACE).await {
+            Ok(namespace) => {
+                health.clear("kubernetes");
+                return Ok(Some(namespace.metadata.uid.unwrap_or_default()));
+            }
+            Err(kube::Error::Api(status)) if status.code == 401 || status.code == 403 => {
+                return Err(ConnectError::Forbidden(kube::Error::Api(status)));
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the API server does not answer; trying again");
+                health.set("kubernetes", Check::Failed(format!("the API server does not answer: {error}")));
+            }
+        }
+        tokio::select! {
+            () = shutdown.cancelled() => return Ok(None),
+            () = tokio::time::sleep(PAUSE) => {}
+        }
+    }
+}

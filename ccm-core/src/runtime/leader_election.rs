@@ -1,0 +1,312 @@
+//! Leader election on Go's lease: contends while this process is a candidate, renews while it leads, and gives the lease back.
+//! What to do is decided in `decide.rs`, without clock or network; here is when. It starts and stops no controller: whoever
+//! composes the process watches [`Leading`] and does.
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use kube::Client;
+use tokio::sync::watch;
+use tokio::time::{Instant as Tick, sleep};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info, warn};
+
+use crate::config::LeaderElectionConfig;
+use crate::model::term::Term;
+use crate::runtime::metrics::LeaderMetrics;
+
+pub mod decide;
+mod lease;
+#[cfg(test)]
+mod tests;
+
+use decide::{Action, Candidate, Observation, Record};
+pub use lease::LeaseError;
+use lease::LeaseObject;
+
+/// client-go's: a candidate pauses up to this much of a retry period longer, so that candidates do not move in step.
+const JITTER: f64 = 1.2;
+/// "Never", by a clock that counts from some boot.
+const NEVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
+/// Which lease, under which name, and how patiently.
+#[derive(Clone, Debug)]
+pub struct ElectorConfig {
+    /// The lease's namespace.
+    pub namespace: String,
+    /// The lease's name.
+    pub name: String,
+    /// This process's name in it: see [`identity`].
+    pub identity: String,
+    /// How long the others wait without seeing a renewal; whole seconds.
+    pub lease_duration: Duration,
+    /// How long after its last renewal the leader stops leading; less than `lease_duration`.
+    pub renew_deadline: Duration,
+    /// How often the lease is renewed or tried for.
+    pub retry_period: Duration,
+}
+
+impl ElectorConfig {
+    /// From the flags.
+    pub fn new(config: &LeaderElectionConfig, identity: String) -> Self {
+        Self {
+            namespace: config.resource_namespace.clone(),
+            name: config.resource_name.clone(),
+            identity,
+            lease_duration: config.lease_duration,
+            renew_deadline: config.renew_deadline,
+            retry_period: config.retry_period,
+        }
+    }
+}
+
+/// A name that no other process has: the host's and a random part, as in Go.
+pub fn identity() -> String {
+    let host = hostname::get().map(|name| name.to_string_lossy().into_owned());
+    format!("{}_{}", host.unwrap_or_else(|_| "unknown".to_owned()), uuid::Uuid::new_v4())
+}
+
+/// That this process leads, as of its last renewal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leading {
+    /// How often the lease changed hands.
+    pub transitions: u64,
+    /// By the monotonic clock: the renewal's sending plus the renew deadline. Nobody else takes over before the lease duration is
+    /// over, which is later.
+    pub valid_until: Instant,
+    /// This process's name in the lease.
+    pub holder: Arc<str>,
+}
+
+impl Leading {
+    /// For `--leader-elect=false`: a term that never ends.
+    pub fn without_election(identity: &str) -> Self {
+        Self { transitions: 0, valid_until: Tick::now().into_std() + NEVER, holder: identity.into() }
+    }
+
+    /// The term, under the epoch that was agreed with what the cluster has stored.
+    pub fn term(&self, epoch: u64) -> Term {
+        Term { epoch, holder: Arc::clone(&self.holder), valid_until: self.valid_until }
+    }
+}
+
+/// How the elector is ended, in this order.
+#[derive(Clone, Debug, Default)]
+pub struct Ending {
+    /// Contend no more. A lease that is held is renewed until `release`.
+    pub shutdown: CancellationToken,
+    /// Nothing writes any more: give the lease back and return.
+    pub release: CancellationToken,
+}
+
+/// Contends for the lease.
+pub struct Elector {
+    lease: LeaseObject,
+    candidate: Candidate,
+    config: ElectorConfig,
+    holder: Arc<str>,
+    known: Option<Observation>,
+    metrics: Option<LeaderMetrics>,
+}
+
+/// How holding the lease ended.
+enum End {
+    /// It was not renewed in time, or another has it.
+    Lost,
+    /// This process is no candidate any more.
+    Withdrawn,
+    /// The process ends.
+    Released,
+}
+
+impl Elector {
+    /// An elector that has not looked at the lease yet.
+    pub fn new(client: Client, config: ElectorConfig) -> Self {
+        Self {
+            lease: LeaseObject::new(client, &config.namespace, &config.name, config.renew_deadline / 2),
+            candidate: Candidate { identity: config.identity.clone(), lease_duration: config.lease_duration },
+            holder: config.identity.as_str().into(),
+            config,
+            known: None,
+            metrics: None,
+        }
+    }
+
+    /// Reports to these metrics too.
+    #[must_use]
+    pub fn with_metrics(mut self, metrics: LeaderMetrics) -> Self {
+        metrics.set_leading(&self.config.name, false);
+        self.metrics = Some(metrics);
+        self
+    }
+
+    /// Contends while `candidate` is true, and publishes every renewal and loss to `leading`, until `ending`.
+    ///
+    /// When `candidate` turns false the lease is released at once, so whoever sets it has stopped every writer before; one lease
+    /// duration passes before the next contention, for others to have their chance. A lost lease is contended for again at once.
+    /// The error says that the lease could not be released at the end: the others wait for its expiry then.
+    pub async fn run(
+        mut self,
+        mut candidate: watch::Receiver<bool>,
+        leading: watch::Sender<Option<Leading>>,
+        ending: Ending,
+    ) -> Result<(), LeaseError> {
+        while let Some(first) = self.acquire(&mut candidate, &ending).await {
+            self.publish(&leading, Some(first.clone()));
+            let end = self.hold(first, &mut candidate, &leading, &ending).await;
+            self.publish(&leading, None);
+            match end {
+                End::Lost => warn!(lease = self.lease.describe(), "lost the lease; contending for it again"),
+                End::Released => return self.release().await,
+                End::Withdrawn => self.withdraw(&ending).await,
+            }
+        }
+        Ok(())
+    }
+
+    /// Tries until the lease is held; none: the process ends.
+    async fn acquire(&mut self, candidate: &mut watch::Receiver<bool>, ending: &Ending) -> Option<Leading> {
+        loop {
+            wait_for(candidate, true, &ending.shutdown).await?;
+            match self.attempt().await {
+                Ok(Some(leading)) => {
+                    info!(
+                        lease = self.lease.describe(),
+                        holder = &*self.holder,
+                        transitions = leading.transitions,
+                        "acquired the lease"
+                    );
+                    return Some(leading);
+                }
+                Ok(None) => debug!(lease = self.lease.describe(), "the lease is another's"),
+                Err(error) => warn!(%error, "could not acquire the lease"),
+            }
+            let pause = self.config.retry_period.mul_f64(1.0 + JITTER * rand::random::<f64>());
+            tokio::select! {
+                () = sleep(pause) => {}
+                () = ending.shutdown.cancelled() => return None,
+            }
+        }
+    }
+
+    /// Renews until it ends.
+    async fn hold(
+        &mut self,
+        mut held: Leading,
+        candidate: &mut watch::Receiver<bool>,
+        leading: &watch::Sender<Option<Leading>>,
+        ending: &Ending,
+    ) -> End {
+        loop {
+            tokio::select! {
+                biased;
+                () = ending.release.cancelled() => return End::Released,
+                Some(()) = wait_for(candidate, false, &ending.release) => return End::Withdrawn,
+                () = sleep(self.config.retry_period) => {}
+            }
+            match tokio::time::timeout_at(Tick::from_std(held.valid_until), self.attempt()).await {
+                Ok(Ok(Some(renewed))) => {
+                    held = renewed;
+                    self.publish(leading, Some(held.clone()));
+                }
+                Ok(Ok(None)) | Err(_) => return End::Lost,
+                Ok(Err(error)) => warn!(%error, "could not renew the lease"),
+            }
+            if now() >= held.valid_until {
+                return End::Lost;
+            }
+        }
+    }
+
+    /// One try to acquire or renew; none: the lease is another's.
+    async fn attempt(&mut self) -> Result<Option<Leading>, LeaseError> {
+        if decide::may_renew_unread(&self.candidate, self.known.as_ref(), now()) {
+            let renewal = decide::claim(&self.candidate, self.known.as_ref().map(|known| &known.record), Timestamp::now());
+            match self.write(&Action::Write(renewal)).await {
+                Err(error) => debug!(%error, "could not renew the lease unread; reading it"),
+                renewed => return renewed,
+            }
+        }
+        let found = self.read().await?;
+        let action = decide::decide(&self.candidate, self.known.as_ref(), found, now(), Timestamp::now());
+        self.write(&action).await
+    }
+
+    /// Reads the lease into what is known; whether there is one.
+    async fn read(&mut self) -> Result<bool, LeaseError> {
+        let Some(record) = self.lease.read().await? else { return Ok(false) };
+        let before = self.known.take();
+        let changed = before.as_ref().is_none_or(|before| before.record.holder != record.holder);
+        if changed && !record.holder.is_empty() && record.holder != self.candidate.identity {
+            info!(lease = self.lease.describe(), holder = record.holder, "another process leads");
+        }
+        self.known = Some(decide::observe(before, record, now()));
+        Ok(true)
+    }
+
+    async fn write(&mut self, action: &Action) -> Result<Option<Leading>, LeaseError> {
+        let sent = now();
+        let record = match action {
+            Action::Wait { .. } => return Ok(None),
+            Action::Create(record) => self.lease.create(record).await?,
+            Action::Write(record) => self.lease.replace(record).await?,
+        };
+        let transitions = record.transitions.into();
+        self.known = Some(Observation { record, since: sent });
+        Ok(Some(Leading { transitions, valid_until: sent + self.config.renew_deadline, holder: Arc::clone(&self.holder) }))
+    }
+
+    /// Gives the lease back and keeps away from it for one lease duration.
+    async fn withdraw(&mut self, ending: &Ending) {
+        match self.release().await {
+            Ok(()) => info!(lease = self.lease.describe(), "gave the lease back: the provider is away"),
+            Err(error) => warn!(%error, "could not release the lease; it expires"),
+        }
+        tokio::select! {
+            () = sleep(self.config.lease_duration) => {}
+            () = ending.shutdown.cancelled() => {}
+        }
+    }
+
+    /// Makes the lease nobody's if it is still ours: reads it first, and again when a late renewal of our own got in between.
+    async fn release(&mut self) -> Result<(), LeaseError> {
+        let give_up_at = now() + self.config.renew_deadline;
+        loop {
+            let ours = self.lease.read().await?.filter(|record| record.holder == self.candidate.identity);
+            let Some(held) = ours else { return Ok(()) };
+            match self.lease.replace(&decide::released(&held, Timestamp::now())).await {
+                Err(error) if error.is_conflict() && now() < give_up_at => debug!(%error, "releasing the lease again"),
+                released => return released.map(|record| self.forget(record)),
+            }
+        }
+    }
+
+    fn forget(&mut self, released: Record) {
+        self.known = Some(Observation { record: released, since: now() });
+    }
+
+    fn publish(&self, leading: &watch::Sender<Option<Leading>>, state: Option<Leading>) {
+        if let Some(metrics) = &self.metrics {
+            metrics.set_leading(&self.config.name, state.is_some());
+        }
+        leading.send_replace(state);
+    }
+}
+
+/// Waits for the candidate to be so; none: `end` came first, or nobody can say so any more and it ended.
+async fn wait_for(candidate: &mut watch::Receiver<bool>, wanted: bool, end: &CancellationToken) -> Option<()> {
+    tokio::select! {
+        biased;
+        () = end.cancelled() => None,
+        () = async {
+            if candidate.wait_for(|is| *is == wanted).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        } => Some(()),
+    }
+}
+
+/// By tokio's clock, which tests can hold.
+fn now() -> Instant {
+    Tick::now().into_std()
+}

@@ -1,0 +1,205 @@
+//! Lies and failures on order: which are set, whom they hit, and what they make of a call. They live in memory, since a
+//! process that starts anew shall be an honest one.
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+
+use super::model::{Failure, FailureCode};
+use super::validate::invalid;
+use super::world::World;
+use plan::{Plan, Target};
+
+pub mod plan;
+
+/// What can go wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum FaultName {
+    /// The cloud says of every machine that it does not know it.
+    NotFoundAll,
+    /// Every call fails as UNAVAILABLE.
+    ErrorAll,
+    /// The cloud refuses the credentials.
+    Unauthenticated,
+    /// The cloud refuses calls as too many, and says when to come back.
+    Throttle,
+    /// No answer until the fault is cleared or the caller gives up.
+    Hang,
+    /// The provider answers duplicate, missing, wrong-named and malformed results.
+    Garbage,
+    /// Answers come from what the cloud knew when the fault was set, and say so.
+    Stale,
+    /// The cloud is suddenly another one.
+    OtherIdentity,
+}
+
+impl FaultName {
+    /// The name as it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NotFoundAll => "not-found-all",
+            Self::ErrorAll => "error-all",
+            Self::Unauthenticated => "unauthenticated",
+            Self::Throttle => "throttle",
+            Self::Hang => "hang",
+            Self::Garbage => "garbage",
+            Self::Stale => "stale",
+            Self::OtherIdentity => "other-identity",
+        }
+    }
+}
+
+/// A fault that shall be set.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct FaultSpec {
+    /// Which.
+    pub name: FaultName,
+    /// Only for machines whose name fits this pattern (`*` stands for any characters, `?` for one).
+    #[serde(default, rename = "for", skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<String>,
+    /// Only for machines of this zone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zone: Option<String>,
+    /// Only for so many calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+}
+
+impl FaultSpec {
+    /// A fault for every machine, until it is cleared.
+    pub fn new(name: FaultName) -> Self {
+        Self { name, pattern: None, zone: None, count: None }
+    }
+
+    /// Whether it hits every machine alike.
+    pub fn is_general(&self) -> bool {
+        self.pattern.is_none() && self.zone.is_none()
+    }
+
+    fn has_scope_of(&self, other: &Self) -> bool {
+        (self.name, &self.pattern, &self.zone) == (other.name, &other.pattern, &other.zone)
+    }
+
+    fn check(&self) -> Result<(), Failure> {
+        if self.name == FaultName::OtherIdentity && !(self.is_general() && self.count.is_none()) {
+            return Err(invalid("name", "other-identity concerns the whole cloud: it takes no node, no zone and no count"));
+        }
+        if self.count == Some(0) { Err(invalid("count", "must be at least 1")) } else { Ok(()) }
+    }
+}
+
+/// A fault that is set.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Fault {
+    /// What was ordered.
+    pub spec: FaultSpec,
+    /// When it was set.
+    pub set_at: Timestamp,
+    /// How many calls it still hits; absent means all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remaining: Option<u64>,
+}
+
+/// The cloud as it was.
+#[derive(Debug)]
+pub struct Snapshot {
+    /// What was known.
+    pub world: Arc<World>,
+    /// When.
+    pub at: Timestamp,
+}
+
+struct Active {
+    id: u64,
+    fault: Fault,
+    snapshot: Arc<Snapshot>,
+}
+
+/// The faults that are set.
+pub struct Faults {
+    active: Mutex<Vec<Active>>,
+    /// The number of changes, so that calls that hang notice.
+    changes: watch::Sender<u64>,
+}
+
+impl Default for Faults {
+    fn default() -> Self {
+        Self { active: Mutex::default(), changes: watch::Sender::new(0) }
+    }
+}
+
+impl Faults {
+    /// Sets a fault, in place of one of the same name and scope. `world` is what `stale` will keep answering from.
+    pub fn set(&self, spec: FaultSpec, world: Arc<World>, now: Timestamp) -> Result<(), Failure> {
+        spec.check()?;
+        let mut active = self.active.lock();
+        active.retain(|other| !other.fault.spec.has_scope_of(&spec));
+        let fault = Fault { remaining: spec.count, spec, set_at: now };
+        active.push(Active { id: self.bump(), fault, snapshot: Arc::new(Snapshot { world, at: now }) });
+        Ok(())
+    }
+
+    /// Clears all faults, or those of one name.
+    pub fn clear(&self, name: Option<FaultName>) -> Result<(), Failure> {
+        let mut active = self.active.lock();
+        let before = active.len();
+        active.retain(|one| name.is_some_and(|name| one.fault.spec.name != name));
+        self.bump();
+        match name {
+            Some(name) if active.len() == before => {
+                Err(Failure::new(FailureCode::Unknown, format!("the fault {} is not set", name.as_str())))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The faults that are set, the oldest first.
+    pub fn list(&self) -> Vec<Fault> {
+        self.active.lock().iter().map(|one| one.fault.clone()).collect()
+    }
+
+    /// Whether a fault of this name is set.
+    pub fn is_set(&self, name: FaultName) -> bool {
+        self.active.lock().iter().any(|one| one.fault.spec.name == name)
+    }
+
+    /// What becomes of a call for `targets`, which are asked for only if any fault is set. Counted faults have one call
+    /// less to go.
+    pub fn plan(&self, targets: impl FnOnce() -> Vec<Target>) -> Plan {
+        let mut active = self.active.lock();
+        let mut plan = Plan::default();
+        if active.is_empty() {
+            return plan;
+        }
+        let targets = targets();
+        for one in active.iter_mut().filter(|one| one.fault.remaining != Some(0)) {
+            let hit = plan.add(one.id, &one.fault.spec, &one.snapshot, &targets);
+            one.fault.remaining = one.fault.remaining.map(|left| left - u64::from(hit));
+        }
+        plan
+    }
+
+    /// Waits until none of these faults is set any more.
+    pub async fn cleared(&self, ids: &[u64]) {
+        let mut changes = self.changes.subscribe();
+        // The sender is ours: the channel cannot close while this waits.
+        while self.any_of(ids) && changes.changed().await.is_ok() {}
+    }
+
+    fn any_of(&self, ids: &[u64]) -> bool {
+        self.active.lock().iter().any(|one| ids.contains(&one.id))
+    }
+
+    fn bump(&self) -> u64 {
+        self.changes.send_modify(|changes| *changes += 1);
+        *self.changes.borrow()
+    }
+}
+
+#[cfg(test)]
+mod tests;

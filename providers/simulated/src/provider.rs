@@ -1,0 +1,118 @@
+//! The provider: what the cloud says, in the words of the protocol. A thin client that keeps nothing but the cloud's last
+//! word about itself, and decides nothing.
+use std::sync::Arc;
+
+use ccm_provider_sdk::{Description, Instances, Provider, ProviderError, Volumes, Zones, v1};
+use tokio::sync::watch;
+
+use crate::cloud::counters::Counters;
+use crate::cloud::model::{CloudInfo, Failure, FailureCode, PROVIDER_ID_PREFIX};
+use crate::cloud::{CloudApi, CloudError};
+
+pub mod garbage;
+pub mod instances;
+pub mod volumes;
+pub mod watched;
+pub mod zones;
+
+/// The provider's permanent name.
+pub const NAME: &str = "simulated";
+
+/// The provider's version; a build may be given another.
+pub const VERSION: &str = match option_env!("PROVIDER_SIMULATED_VERSION") {
+    Some(version) => version,
+    None => env!("CARGO_PKG_VERSION"),
+};
+
+/// The most machines in one call.
+const MAX_BATCH: u32 = 500;
+
+/// The most calls at once.
+const MAX_CALLS: u32 = 8;
+
+/// A provider for the simulated cloud.
+pub struct Simulated {
+    info: watch::Receiver<CloudInfo>,
+    cluster_id: Option<String>,
+    instances: Arc<instances::Machines>,
+    zones: Arc<zones::CloudZones>,
+    volumes: Arc<volumes::Disks>,
+}
+
+impl Simulated {
+    /// A provider for `cloud`, which describes itself by the latest of `info` and counts its calls in `calls`. Without a
+    /// `cluster_id` it says that the cloud does not tag clusters.
+    pub fn new(
+        cloud: Arc<dyn CloudApi>,
+        info: watch::Receiver<CloudInfo>,
+        calls: Arc<Counters>,
+        cluster_id: Option<String>,
+    ) -> Self {
+        Self {
+            instances: Arc::new(instances::Machines::new(Arc::clone(&cloud), Arc::clone(&calls))),
+            zones: Arc::new(zones::CloudZones::new(Arc::clone(&cloud), info.clone(), Arc::clone(&calls))),
+            volumes: Arc::new(volumes::Disks::new(cloud, info.clone(), calls)),
+            info,
+            cluster_id,
+        }
+    }
+
+    /// The counters of a provider: calls that concern the cloud. The handshake and the leadership do not.
+    pub fn counters() -> Counters {
+        Counters::showing(&["BatchGetInstances"])
+    }
+}
+
+impl Provider for Simulated {
+    fn describe(&self) -> Description {
+        Description {
+            name: NAME.into(),
+            version: VERSION.into(),
+            provider_id_prefixes: vec![PROVIDER_ID_PREFIX.into()],
+            cloud_identity: self.info.borrow().cloud_identity.clone(),
+            cluster_id: self.cluster_id.clone(),
+            limits: v1::ProviderLimits {
+                max_batch_size: Some(MAX_BATCH),
+                max_concurrent_instance_calls: Some(MAX_CALLS),
+                ..v1::ProviderLimits::default()
+            },
+            ..Description::default()
+        }
+    }
+
+    fn instances(&self) -> Option<Arc<dyn Instances>> {
+        Some(Arc::clone(&self.instances) as Arc<dyn Instances>)
+    }
+
+    fn zones(&self) -> Option<Arc<dyn Zones>> {
+        Some(Arc::clone(&self.zones) as Arc<dyn Zones>)
+    }
+
+    fn volumes(&self) -> Option<Arc<dyn Volumes>> {
+        Some(Arc::clone(&self.volumes) as Arc<dyn Volumes>)
+    }
+}
+
+/// What the cloud could not tell, in the words of the protocol.
+fn provider_error(error: CloudError) -> ProviderError {
+    match error {
+        CloudError::Refused(failure) => refusal(failure),
+        other => {
+            let unavailable = ProviderError::unavailable(other.to_string());
+            if let CloudError::Unreachable { source, .. } = other { unavailable.with_source(source) } else { unavailable }
+        }
+    }
+}
+
+/// A refusal by the cloud, in the words of the protocol. None of them means that a machine is not there.
+fn refusal(failure: Failure) -> ProviderError {
+    let retry_after = failure.retry_after();
+    match failure.code {
+        FailureCode::Unauthenticated => ProviderError::unauthenticated(failure.message),
+        FailureCode::RateLimited => ProviderError::rate_limited(failure.message, retry_after),
+        FailureCode::Unavailable | FailureCode::Internal => ProviderError::unavailable(failure.message),
+        FailureCode::Invalid | FailureCode::Unknown | FailureCode::Conflict => {
+            ProviderError::internal(format!("the cloud did not understand the provider: {}", failure.message))
+        }
+    }
+}

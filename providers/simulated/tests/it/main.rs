@@ -1,0 +1,8 @@
+//! The program as its users have it: real processes, real sockets, the generated client, and kill -9.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod cloud;
+mod ctl;
+mod faults;
+mod processes;
+mod provider;

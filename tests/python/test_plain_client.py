@@ -1,0 +1,201 @@
+"""The contract from the outside: a plain generated client in another language drives a provider over its socket."""
+
+import json
+import queue
+import stat
+
+import grpc
+import pytest
+from google.rpc import error_details_pb2
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection_pb2
+from grpc_status import rpc_status
+
+DEADLINE_SECONDS = 10
+CLUSTER = {"name": "kubernetes", "uid": "2b5f0c1e-0000-4000-8000-000000000001"}
+
+
+def shake_hands(bindings, channel, versions=("v1",)):
+    """What the core does first on every connection."""
+    identity = bindings.identity_grpc.IdentityStub(channel)
+    request = bindings.identity.GetProviderInfoRequest(
+        cluster=bindings.types.ClusterRef(**CLUSTER), core_version="test", protocol_versions=versions
+    )
+    return identity.GetProviderInfo(request, timeout=DEADLINE_SECONDS).info
+
+
+def look_up(bindings, channel, *names):
+    """The results of one batch, by node name."""
+    instances = bindings.instances_grpc.InstancesStub(channel)
+    queries = [bindings.instances.InstanceQuery(node_name=name) for name in names]
+    request = bindings.instances.BatchGetInstancesRequest(queries=queries)
+    answer = instances.BatchGetInstances(request, timeout=DEADLINE_SECONDS)
+    assert len(answer.results) == len(names), "exactly one result for each query"
+    return {result.node_name: result for result in answer.results}
+
+
+def lead_request(bindings, epoch):
+    """The core's word that it leads."""
+    request = bindings.identity.LeadRequest(epoch=epoch, holder="test", cluster=bindings.types.ClusterRef(**CLUSTER))
+    request.valid_for.FromSeconds(30)
+    return request
+
+
+def error_info(error):
+    """The google.rpc.ErrorInfo of a failed call."""
+    for detail in rpc_status.from_call(error).details:
+        info = error_details_pb2.ErrorInfo()
+        if detail.Unpack(info):
+            return info
+    pytest.fail(f"the error has no ErrorInfo: {error}")
+
+
+def add_ssh_key(bindings, channel, epoch):
+    """A mutating call."""
+    request = bindings.instances.AddSSHKeyToAllInstancesRequest(
+        user="ada", key_data=b"ssh-ed25519 AAAA", leadership=bindings.types.Leadership(epoch=epoch)
+    )
+    return bindings.instances_grpc.InstancesStub(channel).AddSSHKeyToAllInstances(request, timeout=DEADLINE_SECONDS)
+
+
+def test_the_handshake_describes_the_provider(bindings, channel):
+    info = shake_hands(bindings, channel)
+    assert info.name == "simulated"
+    assert info.protocol_version == "v1"
+    assert 0 < len(info.cloud_identity) <= 256
+    assert list(info.provider_id_prefixes) == ["simulated://"]
+    assert info.limits.max_batch_size == 500
+    served = {bindings.identity.Capability.Name(capability) for capability in info.capabilities}
+    assert {"CAPABILITY_LEAD", "CAPABILITY_INSTANCES", "CAPABILITY_ZONES", "CAPABILITY_VOLUMES"} <= served
+
+
+def test_a_core_of_another_protocol_version_is_told_so(bindings, channel):
+    with pytest.raises(grpc.RpcError) as caught:
+        shake_hands(bindings, channel, versions=["v9"])
+    assert caught.value.code() == grpc.StatusCode.FAILED_PRECONDITION
+    info = error_info(caught.value)
+    assert (info.domain, info.reason) == ("ccm.provider.v1", "PROTOCOL_VERSION_UNSUPPORTED")
+
+
+def test_a_batch_answers_for_every_node_what_is_known(bindings, provider, channel):
+    provider.ctl("stop", "node-2")
+    results = look_up(bindings, channel, "node-1", "node-2")
+    running = results["node-1"].instance
+    assert running.provider_id.startswith("simulated://")
+    assert running.state == bindings.instances.INSTANCE_STATE_RUNNING
+    assert running.instance_type and running.zone and running.region and running.addresses
+    assert results["node-2"].instance.state == bindings.instances.INSTANCE_STATE_STOPPED
+    assert all(result.observed_at.seconds > 0 for result in results.values())
+    assert json.loads(provider.ctl("calls"))["BatchGetInstances"] == 1
+
+
+def test_a_forgotten_machine_is_a_result_and_not_an_error(bindings, provider, channel):
+    provider.ctl("forget", "node-1")
+    results = look_up(bindings, channel, "node-1", "node-2")
+    assert results["node-1"].WhichOneof("outcome") == "not_found"
+    assert results["node-1"].observed_at.seconds > 0
+    assert results["node-2"].WhichOneof("outcome") == "instance"
+
+
+def test_a_terminated_machine_is_known_as_deleted(bindings, provider, channel):
+    provider.ctl("terminate", "node-1")
+    results = look_up(bindings, channel, "node-1")
+    assert results["node-1"].instance.state == bindings.instances.INSTANCE_STATE_DELETED
+
+
+def test_lost_credentials_are_an_error_and_never_not_found(bindings, provider, channel):
+    provider.ctl("fault", "set", "unauthenticated")
+    with pytest.raises(grpc.RpcError) as caught:
+        look_up(bindings, channel, "node-1")
+    assert caught.value.code() == grpc.StatusCode.UNAUTHENTICATED
+    assert error_info(caught.value).reason == "CREDENTIALS_INVALID"
+
+
+def test_a_batch_over_the_limit_is_refused(bindings, channel):
+    with pytest.raises(grpc.RpcError) as caught:
+        look_up(bindings, channel, *(f"node-{number}" for number in range(501)))
+    assert caught.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+    assert error_info(caught.value).reason == "BATCH_TOO_LARGE"
+
+
+def test_the_zone_of_a_machine_is_that_of_its_instance(bindings, channel):
+    instance = look_up(bindings, channel, "node-1")["node-1"].instance
+    zones = bindings.zones_grpc.ZonesStub(channel)
+    answer = zones.GetZone(bindings.zones.GetZoneRequest(node_name="node-1"), timeout=DEADLINE_SECONDS)
+    assert (answer.zone.zone, answer.zone.region) == (instance.zone, instance.region)
+    own = zones.GetZone(bindings.zones.GetZoneRequest(own=bindings.zones.OwnZone()), timeout=DEADLINE_SECONDS)
+    assert own.zone.region == instance.region
+
+
+def test_an_unknown_volume_and_a_foreign_one_are_told_apart(bindings, channel):
+    volumes = bindings.volumes_grpc.VolumesStub(channel)
+    request = bindings.volumes.GetVolumeLabelsRequest(name="pv-1", plugin="simulated.ccm-core.dev", volume_id="vol-none")
+    assert volumes.GetVolumeLabels(request, timeout=DEADLINE_SECONDS).WhichOneof("outcome") == "not_found"
+    request.plugin = "other.example.com"
+    assert volumes.GetVolumeLabels(request, timeout=DEADLINE_SECONDS).WhichOneof("outcome") == "not_mine"
+
+
+def test_a_mutating_call_without_leadership_is_refused(bindings, channel):
+    shake_hands(bindings, channel)
+    with pytest.raises(grpc.RpcError) as caught:
+        add_ssh_key(bindings, channel, epoch=1)
+    assert caught.value.code() == grpc.StatusCode.FAILED_PRECONDITION
+    info = error_info(caught.value)
+    assert (info.domain, info.reason) == ("ccm.provider.v1", "NOT_LEADING")
+
+
+def test_a_lead_stream_acknowledges_its_epoch_and_fences_older_ones(bindings, channel):
+    shake_hands(bindings, channel)
+    identity = bindings.identity_grpc.IdentityStub(channel)
+    words = queue.Queue()
+    stream = identity.Lead(iter(words.get, None))
+    for _ in range(2):
+        words.put(lead_request(bindings, epoch=7))
+        assert next(stream).epoch == 7
+    with pytest.raises(grpc.RpcError) as older:
+        next(identity.Lead(iter([lead_request(bindings, epoch=6)]), timeout=DEADLINE_SECONDS))
+    assert error_info(older.value).reason == "NOT_LEADING"
+    with pytest.raises(grpc.RpcError) as stale:
+        add_ssh_key(bindings, channel, epoch=6)
+    assert error_info(stale.value).reason == "NOT_LEADING"
+    with pytest.raises(grpc.RpcError) as admitted:
+        add_ssh_key(bindings, channel, epoch=7)
+    assert error_info(admitted.value).reason == "NOT_IMPLEMENTED"
+    words.put(None)
+
+
+def test_what_is_not_served_answers_unimplemented(bindings, channel):
+    info = shake_hands(bindings, channel)
+    assert bindings.identity.CAPABILITY_LOAD_BALANCERS not in info.capabilities
+    balancers = bindings.load_balancers_grpc.LoadBalancersStub(channel)
+    request = bindings.load_balancers.GetLoadBalancerRequest(cluster=bindings.types.ClusterRef(**CLUSTER))
+    request.service.uid = request.service.name = request.service.namespace = "web"
+    with pytest.raises(grpc.RpcError) as caught:
+        balancers.GetLoadBalancer(request, timeout=DEADLINE_SECONDS)
+    assert caught.value.code() == grpc.StatusCode.UNIMPLEMENTED
+
+
+def test_health_is_serving(channel):
+    health = health_pb2_grpc.HealthStub(channel)
+    answer = health.Check(health_pb2.HealthCheckRequest(), timeout=DEADLINE_SECONDS)
+    assert answer.status == health_pb2.HealthCheckResponse.SERVING
+
+
+def test_reflection_lists_every_service(channel):
+    # The Python package has only v1alpha, whose messages are those of v1.
+    ask = channel.stream_stream(
+        "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+        request_serializer=reflection_pb2.ServerReflectionRequest.SerializeToString,
+        response_deserializer=reflection_pb2.ServerReflectionResponse.FromString,
+    )
+    answer = next(ask(iter([reflection_pb2.ServerReflectionRequest(list_services="")]), timeout=DEADLINE_SECONDS))
+    listed = {service.name for service in answer.list_services_response.service}
+    assert {"ccm.provider.v1.Identity", "ccm.provider.v1.Instances", "grpc.health.v1.Health"} <= listed
+
+
+def test_the_socket_is_closed_to_others_and_goes_with_the_provider(bindings, provider, channel):
+    shake_hands(bindings, channel)
+    assert stat.S_IMODE(provider.socket.stat().st_mode) == 0o660
+    channel.close()
+    assert provider.stop() == 0
+    assert not provider.socket.exists()
