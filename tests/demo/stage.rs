@@ -63,12 +63,18 @@ impl Cluster {
     }
 }
 
+/// Builds what is not built yet, an API server included where one of our own is wanted. Answers the provider's other build.
+pub async fn build(own_cluster: bool) -> Result<PathBuf> {
+    if own_cluster {
+        control_plane::build().await?;
+    }
+    Binaries::get().await?;
+    binaries::another_provider(OTHER_VERSION).await
+}
+
 impl Stage {
-    /// Builds what is to be built, and starts everything.
-    pub async fn set(kubeconfig: Option<&Path>, screen: &Screen) -> Result<Self> {
-        screen.heading("Building what is not built yet (the first time takes minutes)");
-        Binaries::get().await?;
-        let other_build = binaries::another_provider(OTHER_VERSION).await?;
+    /// Starts everything.
+    pub async fn set(kubeconfig: Option<&Path>, other_build: PathBuf, screen: &Screen) -> Result<Self> {
         screen.heading("Setting up");
         let dir = tempfile::Builder::new().prefix("ccm-demo-").tempdir()?;
         let cluster = cluster(kubeconfig, dir.path(), screen).await?;

@@ -24,7 +24,7 @@ struct Announcement {
 }
 
 /// Builds the program unless it is up to date. The first time takes minutes; its progress goes to the terminal.
-pub async fn build() -> Result<&'static PathBuf> {
+pub(super) async fn build() -> Result<&'static PathBuf> {
     PROGRAM.get_or_try_init(run_script).await
 }
 
