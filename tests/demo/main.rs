@@ -68,9 +68,9 @@ async fn show(args: &Args) -> Result<bool> {
 
 async fn invite(stage: &Stage, screen: &Screen) -> Result<()> {
     screen.heading("The cluster is yours until Ctrl-C. In another terminal:");
-    screen.plain(&format!("  export KUBECONFIG={}", stage.kubeconfig().display()));
-    screen.plain("  kubectl get nodes -L topology.kubernetes.io/zone,node.kubernetes.io/instance-type");
-    screen.plain("  kubectl get events -A");
-    screen.plain(&format!("Logs and the provider's sockets are in {}", stage.dir().display()));
+    Screen::plain(&format!("  export KUBECONFIG={}", stage.kubeconfig().display()));
+    Screen::plain("  kubectl get nodes -L topology.kubernetes.io/zone,node.kubernetes.io/instance-type");
+    Screen::plain("  kubectl get events -A");
+    Screen::plain(&format!("Logs and the provider's sockets are in {}", stage.dir().display()));
     Ok(tokio::signal::ctrl_c().await?)
 }

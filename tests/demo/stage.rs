@@ -102,7 +102,7 @@ impl Stage {
         for entry in fs::read_dir(self.dir()).into_iter().flatten().flatten() {
             if entry.path().extension().is_some_and(|extension| extension == "log") {
                 screen.heading(&format!("The end of {}", entry.path().display()));
-                screen.plain(&tail(&entry.path(), 40));
+                Screen::plain(&tail(&entry.path(), 40));
             }
         }
     }
@@ -151,7 +151,7 @@ async fn core(cluster: &Cluster, client: &Client, dir: &Path, provider: &Provide
     };
     let spec = CoreSpec::new(dir, &kubeconfig, &provider.spec().endpoint());
     let flags = FLAGS.into_iter().chain(lease.as_deref());
-    let core = flags.fold(spec, |spec, flag| spec.flag(flag)).start().await?;
+    let core = flags.fold(spec, CoreSpec::flag).start().await?;
     core.ready().await?;
     Ok(core)
 }
@@ -168,6 +168,6 @@ async fn clear(client: &Client) -> Result<()> {
 fn forgive_absence<T>(outcome: kube::Result<T>) -> Result<()> {
     match outcome {
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
-        outcome => Ok(drop(outcome?)),
+        outcome => Ok(outcome.map(drop)?),
     }
 }

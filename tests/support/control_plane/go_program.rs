@@ -14,7 +14,7 @@ use crate::binaries::{Target, workspace};
 use crate::process::{Process, tail};
 
 /// A start takes seconds; the machine may be busy compiling.
-const START: Duration = Duration::from_secs(180);
+const START: Duration = Duration::from_mins(3);
 
 static PROGRAM: OnceCell<PathBuf> = OnceCell::const_new();
 
