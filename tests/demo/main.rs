@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use ccm_test_support::process;
 use clap::Parser;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::screen::Screen;
 use crate::stage::Stage;
@@ -15,6 +17,9 @@ mod news;
 mod screen;
 mod stage;
 mod story;
+
+/// What shells expect of a program that Ctrl-C ended.
+const INTERRUPTED: u8 = 130;
 
 /// Shows ccm-core and its simulated provider at work: nodes join, stop, end; the provider is killed, replaced, and lies.
 ///
@@ -34,43 +39,80 @@ struct Args {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let args = Args::parse();
-    tokio::select! {
-        outcome = show(&args) => match outcome {
-            Ok(true) => ExitCode::SUCCESS,
-            Ok(false) => ExitCode::FAILURE,
-            Err(error) => {
-                Screen::new().failure(&format!("{error:#}"));
-                ExitCode::FAILURE
-            }
-        },
-        // Everything that was started ends with its owner, which goes here.
-        _ = tokio::signal::ctrl_c() => ExitCode::from(130),
+    match show(&Args::parse()).await {
+        Ok(code) => code,
+        Err(error) => {
+            Screen::new().failure(&format!("{error:#}"));
+            ExitCode::FAILURE
+        }
     }
 }
 
-/// True if everything happened.
-async fn show(args: &Args) -> Result<bool> {
+/// From the first build to the end of the cleaning up.
+async fn show(args: &Args) -> Result<ExitCode> {
+    let mut end = Interruption::listen()?;
+    process::shield_children();
+    // What was started ends with its owner, which an interruption drops.
+    let (mut stage, screen) = tokio::select! {
+        stage = prepare(args) => stage?,
+        () = end.comes() => return Ok(ExitCode::from(INTERRUPTED)),
+    };
+    let screen = &screen;
+    let happened = tokio::select! {
+        happened = Story::new(&mut stage, screen).tell() => Some(happened),
+        () = end.comes() => None,
+    };
+    let code = match happened {
+        Some(true) if args.exit || !is_interactive() => ExitCode::SUCCESS,
+        Some(true) => {
+            invite(&stage, screen);
+            end.comes().await;
+            ExitCode::SUCCESS
+        }
+        Some(false) => {
+            stage.show_logs(screen);
+            ExitCode::FAILURE
+        }
+        None => ExitCode::from(INTERRUPTED),
+    };
+    stage.strike(screen).await?;
+    Ok(code)
+}
+
+async fn prepare(args: &Args) -> Result<(Stage, Screen)> {
     Screen::new().heading("Building what is not built yet (the first time takes minutes)");
     let other_build = stage::build(args.kubeconfig.is_none()).await?;
     // The show's clock starts when everything is there.
-    let screen = &Screen::new();
-    let mut stage = Stage::set(args.kubeconfig.as_deref(), other_build, screen).await?;
-    let happened = Story::new(&mut stage, screen).tell().await;
-    if !happened {
-        stage.show_logs(screen);
-    } else if !args.exit && std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
-        invite(&stage, screen).await?;
-    }
-    stage.strike(screen).await?;
-    Ok(happened)
+    let screen = Screen::new();
+    Ok((Stage::set(args.kubeconfig.as_deref(), other_build, &screen).await?, screen))
 }
 
-async fn invite(stage: &Stage, screen: &Screen) -> Result<()> {
+fn is_interactive() -> bool {
+    std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
+}
+
+fn invite(stage: &Stage, screen: &Screen) {
     screen.heading("The cluster is yours until Ctrl-C. In another terminal:");
     Screen::plain(&format!("  export KUBECONFIG={}", stage.kubeconfig().display()));
     Screen::plain("  kubectl get nodes -L topology.kubernetes.io/zone,node.kubernetes.io/instance-type");
     Screen::plain("  kubectl get events -A");
     Screen::plain(&format!("Logs and the provider's sockets are in {}", stage.dir().display()));
-    Ok(tokio::signal::ctrl_c().await?)
+}
+
+/// Ctrl-C, SIGTERM, or the end of the terminal.
+struct Interruption([Signal; 3]);
+
+impl Interruption {
+    fn listen() -> Result<Self> {
+        Ok(Self([signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?, signal(SignalKind::hangup())?]))
+    }
+
+    async fn comes(&mut self) {
+        let Self([interrupt, terminate, hangup]) = self;
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
+        }
+    }
 }

@@ -2,6 +2,7 @@
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
@@ -11,6 +12,15 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 /// How long a killed process may take to vanish.
 const REAP: Duration = Duration::from_secs(5);
+
+/// Whether children are in process groups of their own.
+static SHIELDED: AtomicBool = AtomicBool::new(false);
+
+/// From now on Ctrl-C in the terminal reaches no child: for a program that hears it itself and then stops them in order.
+/// Tests leave it as it is, since nobody would stop their children.
+pub fn shield_children() {
+    SHIELDED.store(true, Ordering::Relaxed);
+}
 
 /// A running child. Dropping it kills it with -9 and waits until it is gone.
 #[derive(Debug)]
@@ -38,6 +48,9 @@ impl Process {
     fn spawn(name: &str, mut command: Command, dir: &Path, io: impl FnOnce(&mut Command, File)) -> Result<Self> {
         let log = dir.join(format!("{name}.log"));
         let open = || OpenOptions::new().create(true).append(true).open(&log);
+        if SHIELDED.load(Ordering::Relaxed) {
+            command.process_group(0);
+        }
         io(&mut command, open().with_context(|| format!("cannot open {}", log.display()))?);
         let program = command.as_std().get_program().to_string_lossy().into_owned();
         let child =
@@ -70,8 +83,11 @@ impl Process {
         self.child.kill().await.with_context(|| format!("cannot kill {}", self.name))
     }
 
-    /// SIGTERM.
-    pub fn terminate(&self) -> Result<()> {
+    /// SIGTERM, unless it has ended by itself.
+    pub fn terminate(&mut self) -> Result<()> {
+        if self.exited()?.is_some() {
+            return Ok(());
+        }
         let pid = self.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         let pid = pid.with_context(|| format!("{} has ended already", self.name))?;
         Ok(kill_process(pid, Signal::TERM)?)
