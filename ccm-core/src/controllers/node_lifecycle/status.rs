@@ -75,7 +75,7 @@ impl Status {
         let listed = tripped.iter().flat_map(|trip| trip.nodes.iter().take(NODES_TOLD).map(move |node| (trip, node)));
         for (trip, (name, uid)) in listed {
             let subject = Subject { kind: "Node", namespace: String::new(), name: name.clone(), uid: uid.clone() };
-            self.note(subject, Grade::Warning, names::events::DELETION_BREAKER_TRIPPED, self.message(trip));
+            self.note(subject, Grade::Warning, names::events::DELETION_BREAKER_TRIPPED, &self.message(trip));
         }
         for trip in closed {
             let message = format!("Breaker {} closed by itself: the machines of its nodes are known again", trip.id);
@@ -169,11 +169,11 @@ impl Status {
 
     fn note_on_map(&self, grade: Grade, reason: &str, message: String) {
         if let Some(subject) = self.subject.clone() {
-            self.note(subject, grade, reason, message);
+            self.note(subject, grade, reason, &message);
         }
     }
 
-    fn note(&self, subject: Subject, grade: Grade, reason: &str, message: String) {
+    fn note(&self, subject: Subject, grade: Grade, reason: &str, message: &str) {
         let message = message.chars().take(NOTE_LENGTH).collect();
         self.events.publish(Note { subject, grade, reason: reason.to_owned(), message });
     }
