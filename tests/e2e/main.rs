@@ -1,1 +1,13 @@
-//! it.
+//! The whole system: a real API server, `ccm-core` under its own ServiceAccount, `provider-simulated`, and nodes as kubelet
+//! makes them. Each test has a world of its own; none knows how the processes work inside.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+mod churn;
+mod herd;
+mod initialisation;
+mod leadership;
+mod lies;
+mod lies_in_pieces;
+mod ownership;
+mod start_up;
+mod strange_providers;
+mod truths;

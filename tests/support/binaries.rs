@@ -1,0 +1,107 @@
+//! Where the programs under test are: built by cargo, once per test process, into the target folder of the test itself.
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use anyhow::{Context, Result, ensure};
+use tokio::process::Command;
+use tokio::sync::OnceCell;
+
+static BUILT: OnceCell<Binaries> = OnceCell::const_new();
+
+/// The two programs.
+#[derive(Clone, Debug)]
+pub struct Binaries {
+    /// `ccm-core`.
+    pub core: PathBuf,
+    /// `provider-simulated`.
+    pub provider: PathBuf,
+}
+
+impl Binaries {
+    /// Those that `CCM_CORE_BIN` and `PROVIDER_SIMULATED_BIN` name; what is not named there is built, or found up to date.
+    /// Test processes side by side wait for each other at cargo's own lock.
+    pub async fn get() -> Result<&'static Self> {
+        BUILT.get_or_try_init(Self::build).await
+    }
+
+    async fn build() -> Result<Self> {
+        let given = |name| env::var_os(name).map(PathBuf::from);
+        if let (Some(core), Some(provider)) = (given("CCM_CORE_BIN"), given("PROVIDER_SIMULATED_BIN")) {
+            return Ok(Self { core, provider });
+        }
+        let target = Target::of_this_process()?;
+        cargo(target.build(&["ccm-core", "provider-simulated"])).await?;
+        Ok(Self {
+            core: given("CCM_CORE_BIN").unwrap_or_else(|| target.program("ccm-core")),
+            provider: given("PROVIDER_SIMULATED_BIN").unwrap_or_else(|| target.program("provider-simulated")),
+        })
+    }
+}
+
+/// Builds `provider-simulated` once more, as another version of itself, beside the usual one.
+///
+/// The setting of the profile tells the two builds apart, so that cargo keeps both and shares all that they depend on.
+pub async fn another_provider(version: &str) -> Result<PathBuf> {
+    let target = Target::of_this_process()?;
+    let other = Target { dir: target.dir.join("another-build"), profile: target.profile.clone() };
+    // The same packages as usual, so that cargo chooses the same features for what they depend on.
+    let mut command = other.build(&["ccm-core", "provider-simulated"]);
+    command.arg("--config").arg(format!("profile.{}.package.provider-simulated.codegen-units=32", other.profile_name()));
+    command.env("CARGO_BUILD_BUILD_DIR", &target.dir).env("PROVIDER_SIMULATED_VERSION", version);
+    cargo(command).await?;
+    Ok(other.program("provider-simulated"))
+}
+
+/// A target folder and one of its profiles.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// The folder.
+    pub dir: PathBuf,
+    /// The profile's folder in it: `debug`, `release` or another profile's name.
+    profile: String,
+}
+
+impl Target {
+    /// Those that the running program was built into.
+    pub fn of_this_process() -> Result<Self> {
+        let program = env::current_exe().context("cannot find out where this program is")?;
+        let folder = program.parent().filter(|dir| !dir.ends_with("deps")).or_else(|| program.parent()?.parent());
+        let target = folder.and_then(|folder| Some((folder.parent()?, folder.file_name()?.to_str()?)));
+        let (dir, profile) = target.with_context(|| format!("{} is in no target folder of cargo's", program.display()))?;
+        Ok(Self { dir: dir.to_owned(), profile: profile.to_owned() })
+    }
+
+    fn profile_name(&self) -> &str {
+        if self.profile == "debug" { "dev" } else { &self.profile }
+    }
+
+    fn program(&self, name: &str) -> PathBuf {
+        self.dir.join(&self.profile).join(format!("{name}{}", env::consts::EXE_SUFFIX))
+    }
+
+    fn build(&self, packages: &[&str]) -> Command {
+        let cargo = env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
+        let mut command = Command::new(cargo);
+        command.arg("build").args(["--profile", self.profile_name()]).arg("--target-dir").arg(&self.dir);
+        for package in packages {
+            command.args(["--package", package]);
+        }
+        command.current_dir(workspace()).stdin(Stdio::null());
+        command
+    }
+}
+
+/// The root of the source tree.
+pub fn workspace() -> &'static Path {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
+    tests.parent().unwrap_or(tests)
+}
+
+async fn cargo(mut command: Command) -> Result<()> {
+    // cargo's progress goes to the terminal: the first build takes minutes.
+    let status = command.kill_on_drop(true).status().await.context("cannot run cargo")?;
+    ensure!(status.success(), "cargo ended with {status}: see its messages above");
+    Ok(())
+}

@@ -1,0 +1,128 @@
+//! Child processes whose output goes to a file and that never outlive their owner.
+use std::fs::{File, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+use std::{fs, thread};
+
+use anyhow::{Context, Result};
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+
+/// How long a killed process may take to vanish.
+const REAP: Duration = Duration::from_secs(5);
+
+/// A running child. Dropping it kills it with -9 and waits until it is gone.
+#[derive(Debug)]
+pub struct Process {
+    name: String,
+    child: Child,
+    log: PathBuf,
+}
+
+impl Process {
+    /// Starts a program whose output is appended to `DIR/NAME.log`.
+    pub fn start(name: &str, command: Command, dir: &Path) -> Result<Self> {
+        Self::spawn(name, command, dir, |command, log| {
+            command.stdin(Stdio::null()).stdout(log);
+        })
+    }
+
+    /// Like [`Process::start`], but stdin and stdout are the caller's; see [`Process::pipes`].
+    pub fn start_piped(name: &str, command: Command, dir: &Path) -> Result<Self> {
+        Self::spawn(name, command, dir, |command, _| {
+            command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        })
+    }
+
+    fn spawn(name: &str, mut command: Command, dir: &Path, io: impl FnOnce(&mut Command, File)) -> Result<Self> {
+        let log = dir.join(format!("{name}.log"));
+        let open = || OpenOptions::new().create(true).append(true).open(&log);
+        io(&mut command, open().with_context(|| format!("cannot open {}", log.display()))?);
+        let program = command.as_std().get_program().to_string_lossy().into_owned();
+        let child =
+            command.stderr(open()?).kill_on_drop(true).spawn().with_context(|| format!("cannot start {name} ({program})"))?;
+        Ok(Self { name: name.to_owned(), child, log })
+    }
+
+    /// The ends of the pipes of a process that was started with them. They answer once.
+    pub fn pipes(&mut self) -> Option<(ChildStdin, ChildStdout)> {
+        self.child.stdin.take().zip(self.child.stdout.take())
+    }
+
+    /// Its process id, while it was not waited for.
+    pub fn id(&self) -> Option<u32> {
+        self.child.id()
+    }
+
+    /// Where its output goes.
+    pub fn log(&self) -> &Path {
+        &self.log
+    }
+
+    /// How it ended, if it has.
+    pub fn exited(&mut self) -> Result<Option<ExitStatus>> {
+        Ok(self.child.try_wait()?)
+    }
+
+    /// kill -9, and waits for the end.
+    pub async fn kill(&mut self) -> Result<()> {
+        self.child.kill().await.with_context(|| format!("cannot kill {}", self.name))
+    }
+
+    /// SIGTERM.
+    pub fn terminate(&self) -> Result<()> {
+        let pid = self.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        let pid = pid.with_context(|| format!("{} has ended already", self.name))?;
+        Ok(kill_process(pid, Signal::TERM)?)
+    }
+
+    /// Waits for the end.
+    pub async fn ended(&mut self, within: Duration) -> Result<ExitStatus> {
+        let status = tokio::time::timeout(within, self.child.wait()).await;
+        Ok(status.with_context(|| format!("{} did not end within {within:?}", self.name))??)
+    }
+
+    /// SIGTERM, then waits for an end with exit code 0.
+    pub async fn stop(&mut self, within: Duration) -> Result<()> {
+        self.terminate()?;
+        let status = self.ended(within).await?;
+        anyhow::ensure!(status.success(), "{} ended with {status} after SIGTERM\n{}", self.name, tail(&self.log, 20));
+        Ok(())
+    }
+
+    /// `VmRSS` and `VmHWM` of the process in KiB, where the system tells (Linux).
+    pub fn memory(&self) -> Option<Memory> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.id()?)).ok()?;
+        let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next()?.parse().ok());
+        Some(Memory { resident_kib: field("VmRSS:")?, peak_kib: field("VmHWM:")? })
+    }
+}
+
+/// Resident memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// Now, in KiB.
+    pub resident_kib: u64,
+    /// The most so far, in KiB.
+    pub peak_kib: u64,
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if self.child.start_kill().is_err() {
+            return;
+        }
+        let deadline = Instant::now() + REAP;
+        while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+/// The last lines of a file, as text; empty if there is none.
+pub fn tail(path: &Path, lines: usize) -> String {
+    let text = fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
+    let all: Vec<_> = text.lines().collect();
+    all[all.len().saturating_sub(lines)..].join("\n")
+}
