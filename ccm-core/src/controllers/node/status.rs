@@ -47,9 +47,11 @@ impl Status {
     }
 
     /// A look-up failed. Only what a person must mend becomes an event, and only on a node that cannot be used without it.
+    /// A provider whose answers make no sense (INTERNAL) is repeatedly asked, and must be mended all the same.
     pub fn lookup_failed(&self, node: &Node, error: &ProviderError) {
         tracing::debug!(node = node.name, reason = error.reason, error = error.message, "a look-up failed");
-        if error.outcome == Outcome::Terminal && node.is_uninitialized() {
+        let needs_a_person = error.outcome == Outcome::Terminal || error.reason == "INTERNAL";
+        if needs_a_person && node.is_uninitialized() {
             self.tell(node, &Remark::new(events::CLOUD_LOOKUP_FAILED, error.to_string()));
         }
     }
