@@ -35,13 +35,12 @@ struct Args {
 #[tokio::main]
 async fn main() -> ExitCode {
     let args = Args::parse();
-    let screen = Screen::new();
     tokio::select! {
-        outcome = show(&args, &screen) => match outcome {
+        outcome = show(&args) => match outcome {
             Ok(true) => ExitCode::SUCCESS,
             Ok(false) => ExitCode::FAILURE,
             Err(error) => {
-                screen.failure(&format!("{error:#}"));
+                Screen::new().failure(&format!("{error:#}"));
                 ExitCode::FAILURE
             }
         },
@@ -51,9 +50,13 @@ async fn main() -> ExitCode {
 }
 
 /// True if everything happened.
-async fn show(args: &Args, screen: &Screen) -> Result<bool> {
-    let mut stage = Stage::set(args.kubeconfig.as_deref(), screen).await?;
-    let happened = Story::new(&mut stage, screen).await?.tell().await;
+async fn show(args: &Args) -> Result<bool> {
+    Screen::new().heading("Building what is not built yet (the first time takes minutes)");
+    let other_build = stage::build(args.kubeconfig.is_none()).await?;
+    // The show's clock starts when everything is there.
+    let screen = &Screen::new();
+    let mut stage = Stage::set(args.kubeconfig.as_deref(), other_build, screen).await?;
+    let happened = Story::new(&mut stage, screen).tell().await;
     if !happened {
         stage.show_logs(screen);
     } else if !args.exit && std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
@@ -65,9 +68,9 @@ async fn show(args: &Args, screen: &Screen) -> Result<bool> {
 
 async fn invite(stage: &Stage, screen: &Screen) -> Result<()> {
     screen.heading("The cluster is yours until Ctrl-C. In another terminal:");
-    screen.plain(&format!("  export KUBECONFIG={}", stage.kubeconfig().display()));
-    screen.plain("  kubectl get nodes -L topology.kubernetes.io/zone,node.kubernetes.io/instance-type");
-    screen.plain("  kubectl get events -A");
-    screen.plain(&format!("Logs and the provider's sockets are in {}", stage.dir().display()));
+    Screen::plain(&format!("  export KUBECONFIG={}", stage.kubeconfig().display()));
+    Screen::plain("  kubectl get nodes -L topology.kubernetes.io/zone,node.kubernetes.io/instance-type");
+    Screen::plain("  kubectl get events -A");
+    Screen::plain(&format!("Logs and the provider's sockets are in {}", stage.dir().display()));
     Ok(tokio::signal::ctrl_c().await?)
 }

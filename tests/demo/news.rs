@@ -46,7 +46,7 @@ impl News {
             while let Some(event) = events.next().await {
                 match event {
                     Ok(watcher::Event::Apply(node) | watcher::Event::InitApply(node)) => {
-                        changed(&mut told.lock(), &node, &screen)
+                        changed(&mut told.lock(), &node, &screen);
                     }
                     Ok(watcher::Event::Delete(node)) => deleted(&mut told.lock(), &node, &screen),
                     _ => {}

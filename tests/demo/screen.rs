@@ -36,12 +36,12 @@ impl Screen {
 
     /// A new chapter.
     pub fn heading(&self, text: &str) {
-        self.print(&format!("\n{}", self.paint(BOLD, text)));
+        print(&format!("\n{}", self.paint(BOLD, text)));
     }
 
     /// What the demo itself does.
     pub fn act(&self, text: &str) {
-        self.print(&format!("{}  {} {text}", self.clock(), self.paint(CYAN, ">")));
+        print(&format!("{}  {} {text}", self.clock(), self.paint(CYAN, ">")));
     }
 
     /// What happens to something.
@@ -51,18 +51,18 @@ impl Screen {
             Tone::Good => GREEN,
             Tone::Bad => YELLOW,
         };
-        self.print(&format!("{}    {subject:<14} {}", self.clock(), self.paint(colour, text)));
+        print(&format!("{}    {subject:<14} {}", self.clock(), self.paint(colour, text)));
     }
 
     /// A line as it is.
-    pub fn plain(&self, text: &str) {
-        self.print(text);
+    pub fn plain(text: &str) {
+        print(text);
     }
 
     /// One row of the summary.
     pub fn result(&self, happened: bool, what: &str, seen: &str) {
         let mark = if happened { self.paint(GREEN, "ok    ") } else { self.paint(RED, "FAILED") };
-        self.print(&format!("  {mark}  {what:<42}  {seen}"));
+        print(&format!("  {mark}  {what:<42}  {seen}"));
     }
 
     /// The demo cannot go on.
@@ -77,9 +77,9 @@ impl Screen {
     fn paint(&self, colour: &str, text: &str) -> String {
         if self.coloured { format!("\u{1b}[{colour}m{text}\u{1b}[0m") } else { text.to_owned() }
     }
+}
 
-    fn print(&self, line: &str) {
-        // A reader who has seen enough closes the pipe; that is no failure of the show.
-        drop(writeln!(io::stdout(), "{line}"));
-    }
+fn print(line: &str) {
+    // A reader who has seen enough closes the pipe; that is no failure of the show.
+    drop(writeln!(io::stdout(), "{line}"));
 }

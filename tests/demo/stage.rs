@@ -63,12 +63,18 @@ impl Cluster {
     }
 }
 
+/// Builds what is not built yet, an API server included where one of our own is wanted. Answers the provider's other build.
+pub async fn build(own_cluster: bool) -> Result<PathBuf> {
+    if own_cluster {
+        control_plane::build().await?;
+    }
+    Binaries::get().await?;
+    binaries::another_provider(OTHER_VERSION).await
+}
+
 impl Stage {
-    /// Builds what is to be built, and starts everything.
-    pub async fn set(kubeconfig: Option<&Path>, screen: &Screen) -> Result<Self> {
-        screen.heading("Building what is not built yet (the first time takes minutes)");
-        Binaries::get().await?;
-        let other_build = binaries::another_provider(OTHER_VERSION).await?;
+    /// Starts everything.
+    pub async fn set(kubeconfig: Option<&Path>, other_build: PathBuf, screen: &Screen) -> Result<Self> {
         screen.heading("Setting up");
         let dir = tempfile::Builder::new().prefix("ccm-demo-").tempdir()?;
         let cluster = cluster(kubeconfig, dir.path(), screen).await?;
@@ -96,7 +102,7 @@ impl Stage {
         for entry in fs::read_dir(self.dir()).into_iter().flatten().flatten() {
             if entry.path().extension().is_some_and(|extension| extension == "log") {
                 screen.heading(&format!("The end of {}", entry.path().display()));
-                screen.plain(&tail(&entry.path(), 40));
+                Screen::plain(&tail(&entry.path(), 40));
             }
         }
     }
@@ -145,7 +151,7 @@ async fn core(cluster: &Cluster, client: &Client, dir: &Path, provider: &Provide
     };
     let spec = CoreSpec::new(dir, &kubeconfig, &provider.spec().endpoint());
     let flags = FLAGS.into_iter().chain(lease.as_deref());
-    let core = flags.fold(spec, |spec, flag| spec.flag(flag)).start().await?;
+    let core = flags.fold(spec, CoreSpec::flag).start().await?;
     core.ready().await?;
     Ok(core)
 }
@@ -162,6 +168,6 @@ async fn clear(client: &Client) -> Result<()> {
 fn forgive_absence<T>(outcome: kube::Result<T>) -> Result<()> {
     match outcome {
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
-        outcome => Ok(drop(outcome?)),
+        outcome => Ok(outcome.map(drop)?),
     }
 }

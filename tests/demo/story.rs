@@ -28,8 +28,8 @@ pub struct Story<'a> {
 
 impl<'a> Story<'a> {
     /// Before the first chapter.
-    pub async fn new(stage: &'a mut Stage, screen: &'a Screen) -> Result<Self> {
-        Ok(Self { stage, screen, results: Vec::new() })
+    pub fn new(stage: &'a mut Stage, screen: &'a Screen) -> Self {
+        Self { stage, screen, results: Vec::new() }
     }
 
     /// Tells it all, up to the first chapter that fails, and sums up. True if everything happened.

@@ -30,7 +30,7 @@ async fn a_third_of_the_nodes_goes_unaided_when_the_cloud_still_has_the_records(
     herd.provider.machines("terminate", third).await?;
     herd.kubelets.report(third, false).await?;
     herd.shrinks_to(133).await?;
-    assert_eq!(herd.core.breakers().await?, 0.0);
+    assert!(herd.core.breakers().await? < 1.0, "a breaker holds");
     herd.end().await
 }
 
@@ -42,7 +42,7 @@ async fn a_third_of_the_nodes_goes_unaided_when_it_was_cordoned_before() -> Resu
     herd.kubelets.report(third, false).await?;
     herd.provider.machines("forget", third).await?;
     herd.shrinks_to(133).await?;
-    assert_eq!(herd.core.breakers().await?, 0.0);
+    assert!(herd.core.breakers().await? < 1.0, "a breaker holds");
     herd.end().await
 }
 

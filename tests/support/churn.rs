@@ -11,7 +11,7 @@ use crate::wait::eventually;
 use crate::world::World;
 
 /// Until all has settled after a kill: a killed leader's lease must run out first.
-const SETTLED: Duration = Duration::from_secs(180);
+const SETTLED: Duration = Duration::from_mins(3);
 
 /// How much of it.
 #[derive(Clone, Copy, Debug)]
@@ -90,8 +90,8 @@ impl Stage {
             kubelets.join(joiners).await?;
             kubelets.report(leavers, false).await
         };
-        let (moved, killed) = tokio::join!(moves, self.kill());
-        moved?;
+        let (done, killed) = tokio::join!(moves, self.kill());
+        done?;
         killed
     }
 

@@ -1,6 +1,7 @@
 //! A real API server that ends with its owner. Which one: the binaries in `KUBEBUILDER_ASSETS` if that is set, otherwise the
 //! Go program in `tests/control-plane`, which is built when it is needed first.
 use std::env;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,8 +13,6 @@ use crate::process::Process;
 
 mod assets;
 mod go_program;
-
-pub use go_program::build;
 
 /// A stop takes at most 5 seconds; more only on a machine that hangs.
 const STOP: Duration = Duration::from_secs(20);
@@ -31,7 +30,7 @@ pub struct ControlPlane {
 impl ControlPlane {
     /// Starts one that keeps everything in `dir`; `flags` go to kube-apiserver.
     pub async fn start(dir: &Path, flags: &[String]) -> Result<Self> {
-        match env::var_os("KUBEBUILDER_ASSETS").filter(|assets| !assets.is_empty()) {
+        match assets_dir() {
             Some(assets) => assets::start(Path::new(&assets), dir, flags).await,
             None => go_program::start(dir, flags).await,
         }
@@ -50,6 +49,19 @@ impl ControlPlane {
         }
         Ok(())
     }
+}
+
+/// Builds what an API server of our own needs; nothing where `KUBEBUILDER_ASSETS` is set. The first time takes minutes, with
+/// progress on the terminal.
+pub async fn build() -> Result<()> {
+    if assets_dir().is_none() {
+        go_program::build().await?;
+    }
+    Ok(())
+}
+
+fn assets_dir() -> Option<OsString> {
+    env::var_os("KUBEBUILDER_ASSETS").filter(|assets| !assets.is_empty())
 }
 
 /// A client for whoever a kubeconfig stands for.

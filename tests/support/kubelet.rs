@@ -86,7 +86,8 @@ impl Kubelets {
 
     /// Nodes register.
     pub async fn register(&self, nodes: impl IntoIterator<Item = Registration>) -> Result<()> {
-        self.each(nodes, async |nodes, node| Ok(drop(nodes.create(&PostParams::default(), &node.node()).await?))).await
+        let params = PostParams::default();
+        self.each(nodes, async |nodes, node| nodes.create(&params, &node.node()).await.map(drop)).await
     }
 
     /// Nodes of these names register, tainted and Ready.
@@ -97,10 +98,8 @@ impl Kubelets {
     /// They report Ready, or not.
     pub async fn report(&self, names: &[String], is_ready: bool) -> Result<()> {
         let status = json!({ "status": { "conditions": [ready(is_ready)] } });
-        self.each(names, async |nodes, name| {
-            Ok(drop(nodes.patch_status(name, &PatchParams::default(), &Patch::Strategic(&status)).await?))
-        })
-        .await
+        let (params, patch) = (PatchParams::default(), Patch::Strategic(status));
+        self.each(names, async |nodes, name| nodes.patch_status(name, &params, &patch).await.map(drop)).await
     }
 
     /// An administrator cordons nodes.
@@ -110,15 +109,15 @@ impl Kubelets {
 
     /// An administrator changes nodes by a merge patch.
     pub async fn merge(&self, names: &[String], patch: &Value) -> Result<()> {
-        self.each(names, async |nodes, name| Ok(drop(nodes.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await?)))
-            .await
+        let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
+        self.each(names, async |nodes, name| nodes.patch(name, &params, &patch).await.map(drop)).await
     }
 
     /// An administrator deletes nodes; one that is gone already is none.
     pub async fn remove(&self, names: &[String]) -> Result<()> {
         self.each(names, async |nodes, name| match nodes.delete(name, &DeleteParams::default()).await {
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
-            outcome => Ok(drop(outcome?)),
+            outcome => outcome.map(drop),
         })
         .await
     }
@@ -150,9 +149,13 @@ impl Kubelets {
         Ok(())
     }
 
-    async fn each<T>(&self, items: impl IntoIterator<Item = T>, act: impl AsyncFn(&Api<Node>, T) -> Result<()>) -> Result<()> {
+    async fn each<T>(
+        &self,
+        items: impl IntoIterator<Item = T>,
+        act: impl AsyncFn(&Api<Node>, T) -> kube::Result<()>,
+    ) -> Result<()> {
         let act = &act;
-        stream::iter(items).map(Ok).try_for_each_concurrent(IN_FLIGHT, async move |item| act(&self.nodes, item).await).await
+        Ok(stream::iter(items).map(Ok).try_for_each_concurrent(IN_FLIGHT, async move |item| act(&self.nodes, item).await).await?)
     }
 }
 

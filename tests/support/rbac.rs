@@ -1,4 +1,4 @@
-//! ccm-core's ServiceAccount: it may do what `deploy/rbac.yaml` says and nothing else.
+//! ccm-core's `ServiceAccount`: it may do what `deploy/rbac.yaml` says and nothing else.
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use serde_json::json;
 /// The rules.
 pub const RULES: &str = include_str!("../../deploy/rbac.yaml");
 
-/// Where the ServiceAccount is.
+/// Where the `ServiceAccount` is.
 pub const NAMESPACE: &str = "kube-system";
 
 /// Its name.

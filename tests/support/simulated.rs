@@ -156,7 +156,7 @@ impl Provider {
         serde_json::from_str(&text).with_context(|| format!("ctl calls printed {text}"))
     }
 
-    /// Calls of BatchGetInstances so far.
+    /// Calls of `BatchGetInstances` so far.
     pub async fn look_ups(&self) -> Result<u64> {
         Ok(self.calls().await?.get("BatchGetInstances").copied().unwrap_or_default())
     }

@@ -115,7 +115,7 @@ impl Instances for Service {
         request: Request<v1::BatchGetInstancesRequest>,
     ) -> Result<Response<v1::BatchGetInstancesResponse>, Status> {
         self.calls.fetch_add(1, Ordering::Relaxed);
-        let results = request.into_inner().queries.into_iter().flat_map(|query| self.results(query.node_name)).collect();
+        let results = request.into_inner().queries.into_iter().flat_map(|query| self.results(&query.node_name)).collect();
         Ok(Response::new(v1::BatchGetInstancesResponse { results }))
     }
 
@@ -144,9 +144,9 @@ impl Instances for Service {
 }
 
 impl Service {
-    fn results(&self, name: String) -> Vec<v1::InstanceResult> {
-        let found = |outcome| v1::InstanceResult { node_name: name.clone(), observed_at: now(), outcome };
-        let right = instance(&name);
+    fn results(&self, name: &str) -> Vec<v1::InstanceResult> {
+        let found = |outcome| v1::InstanceResult { node_name: name.to_owned(), observed_at: Some(now()), outcome };
+        let right = instance(name);
         match self.strangeness {
             Strangeness::Missing => Vec::new(),
             Strangeness::Duplicates => {
@@ -205,7 +205,7 @@ fn internal(address: &str) -> v1::NodeAddress {
     v1::NodeAddress { r#type: v1::NodeAddressType::InternalIp.into(), address: address.into() }
 }
 
-fn now() -> Option<prost_types::Timestamp> {
+fn now() -> prost_types::Timestamp {
     let now = Timestamp::now();
-    Some(prost_types::Timestamp { seconds: now.as_second(), nanos: now.subsec_nanosecond() })
+    prost_types::Timestamp { seconds: now.as_second(), nanos: now.subsec_nanosecond() }
 }

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Long enough for anything that happens at all, on a machine that is busy with other tests.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Looks until the look succeeds, and answers what it saw.
 ///

@@ -24,7 +24,7 @@ static ROOM: Semaphore = Semaphore::const_new(6);
 /// How much of each log a failed test shows.
 const SHOWN_LINES: usize = 60;
 
-/// An API server with ccm-core's ServiceAccount. A test ends with [`World::end`]; without that, the ends of all logs are
+/// An API server with ccm-core's `ServiceAccount`. A test ends with [`World::end`]; without that, the ends of all logs are
 /// printed when the world goes.
 pub struct World {
     control_plane: Option<ControlPlane>,
@@ -80,7 +80,7 @@ impl World {
         ProviderSpec::new(self.dir())
     }
 
-    /// A core to be started on default flags, under its ServiceAccount, for [`World::provider`].
+    /// A core to be started on default flags, under its `ServiceAccount`, for [`World::provider`].
     pub fn core(&self) -> CoreSpec {
         CoreSpec::new(self.dir(), &self.account, &self.provider().endpoint())
     }

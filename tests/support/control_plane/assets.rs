@@ -13,7 +13,7 @@ use crate::process::{Process, tail};
 use crate::wait::eventually;
 
 /// A start takes seconds; the machine may be busy compiling.
-const START: Duration = Duration::from_secs(180);
+const START: Duration = Duration::from_mins(3);
 
 /// Somebody else may have taken a port that was free: so often others are tried.
 const ATTEMPTS: usize = 3;

@@ -14,7 +14,7 @@ use crate::binaries::{Target, workspace};
 use crate::process::{Process, tail};
 
 /// A start takes seconds; the machine may be busy compiling.
-const START: Duration = Duration::from_secs(180);
+const START: Duration = Duration::from_mins(3);
 
 static PROGRAM: OnceCell<PathBuf> = OnceCell::const_new();
 
@@ -24,7 +24,7 @@ struct Announcement {
 }
 
 /// Builds the program unless it is up to date. The first time takes minutes; its progress goes to the terminal.
-pub async fn build() -> Result<&'static PathBuf> {
+pub(super) async fn build() -> Result<&'static PathBuf> {
     PROGRAM.get_or_try_init(run_script).await
 }
 
