@@ -38,7 +38,7 @@ fn of_file(file: &Source) -> Vec<Declaration> {
     let mut comment = String::new();
     for (at, line) in file.text.lines().map(str::trim).enumerate() {
         if let Some(text) = line.strip_prefix("//") {
-            comment = format!("{comment} {}", text.trim()).trim().to_owned();
+            format!("{comment} {}", text.trim()).trim().clone_into(&mut comment);
             continue;
         }
         let comment = std::mem::take(&mut comment);

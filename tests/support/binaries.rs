@@ -32,7 +32,7 @@ impl Binaries {
             return Ok(Self { core, provider });
         }
         let target = Target::of_this_process()?;
-        cargo(target.build(&["ccm-core", "provider-simulated"])).await?;
+        cargo(target.build()).await?;
         Ok(Self {
             core: given("CCM_CORE_BIN").unwrap_or_else(|| target.program("ccm-core")),
             provider: given("PROVIDER_SIMULATED_BIN").unwrap_or_else(|| target.program("provider-simulated")),
@@ -46,8 +46,7 @@ impl Binaries {
 pub async fn another_provider(version: &str) -> Result<PathBuf> {
     let target = Target::of_this_process()?;
     let other = Target { dir: target.dir.join("another-build"), profile: target.profile.clone() };
-    // The same packages as usual, so that cargo chooses the same features for what they depend on.
-    let mut command = other.build(&["ccm-core", "provider-simulated"]);
+    let mut command = other.build();
     command.arg("--config").arg(format!("profile.{}.package.provider-simulated.codegen-units=32", other.profile_name()));
     command.env("CARGO_BUILD_BUILD_DIR", &target.dir).env("PROVIDER_SIMULATED_VERSION", version);
     cargo(command).await?;
@@ -81,13 +80,11 @@ impl Target {
         self.dir.join(&self.profile).join(format!("{name}{}", env::consts::EXE_SUFFIX))
     }
 
-    fn build(&self, packages: &[&str]) -> Command {
+    /// Every package, as always: another choice would be another set of features, and every dependency built once more.
+    fn build(&self) -> Command {
         let cargo = env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
         let mut command = Command::new(cargo);
-        command.arg("build").args(["--profile", self.profile_name()]).arg("--target-dir").arg(&self.dir);
-        for package in packages {
-            command.args(["--package", package]);
-        }
+        command.args(["build", "--workspace", "--bins", "--profile", self.profile_name()]).arg("--target-dir").arg(&self.dir);
         command.current_dir(workspace()).stdin(Stdio::null());
         command
     }

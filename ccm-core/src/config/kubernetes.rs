@@ -63,7 +63,7 @@ impl KubernetesArgs {
         }
         Ok(KubernetesConfig {
             kubeconfig: self.kubeconfig.filter(|path| !path.as_os_str().is_empty()),
-            master: self.master.map(absolute).transpose()?,
+            master: self.master.as_ref().map(absolute).transpose()?,
             qps: qps(self.kube_api_qps)?,
             burst: self.kube_api_burst,
             cluster_name: self.cluster_name,
@@ -73,7 +73,7 @@ impl KubernetesArgs {
     }
 }
 
-fn absolute(master: http::Uri) -> Result<String, Invalid> {
+fn absolute(master: &http::Uri) -> Result<String, Invalid> {
     match master.scheme_str() {
         Some("http" | "https") => Ok(master.to_string()),
         _ => Err(Invalid::new("master", format!("{master} is no http or https address"), "write https://HOST:PORT")),

@@ -11,7 +11,7 @@ use crate::provider::endpoint::Endpoint;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Provider")]
 pub(super) struct ProviderArgs {
-    /// Where the provider sidecar listens: unix:///absolute/path
+    /// Where the provider sidecar listens: `unix:///absolute/path`
     #[arg(long, value_name = "ENDPOINT", env = "CCM_PROVIDER_ENDPOINT")]
     provider_endpoint: Endpoint,
     /// How long the provider may be away before this process gives the lease back

@@ -61,7 +61,7 @@ impl Tenures {
             () = lost(leading.clone()) => return,
             () = shutdown.cancelled() => return,
         };
-        tracing::info!(epoch = prepared.epoch, provider = prepared.store.name(), "leading");
+        tracing::info!(epoch = prepared.epoch, state = prepared.store.name(), "leading");
         self.publish(prepared.epoch, gained);
         let stop = CancellationToken::new();
         let mut tasks = self.controllers(prepared.store, &stop);
@@ -133,7 +133,7 @@ impl Tenures {
     fn controllers(&self, store: StateStore, stop: &CancellationToken) -> JoinSet<()> {
         let mut tasks = JoinSet::new();
         let (nodes, watch) = Nodes::watch(self.parts.client.clone());
-        self.assist(&mut tasks, stop, watch);
+        assist(&mut tasks, stop, watch);
         if self.parts.config.controllers.runs(names::controllers::NODE) {
             let context = self.context(names::controllers::NODE, &nodes, &mut tasks, stop);
             self.spawn(&mut tasks, "cloud-node", node::run(context, self.node_config(), stop.clone()));
@@ -155,18 +155,10 @@ impl Tenures {
         });
     }
 
-    /// Runs what serves the controllers, until they are told to stop.
-    fn assist(&self, tasks: &mut JoinSet<()>, stop: &CancellationToken, task: impl Future<Output = ()> + Send + 'static) {
-        let stop = stop.clone();
-        tasks.spawn(async move {
-            stop.run_until_cancelled(task).await;
-        });
-    }
-
     fn context(&self, controller: &str, nodes: &Nodes, tasks: &mut JoinSet<()>, stop: &CancellationToken) -> NodeContext {
         let client = self.parts.client.clone();
         let (events, writer) = Events::start(client.clone(), controller, &self.parts.identity);
-        self.assist(tasks, stop, writer);
+        assist(tasks, stop, writer);
         NodeContext {
             nodes: nodes.clone(),
             writer: NodeWriter::new(client, self.gate.clone()),
@@ -195,6 +187,14 @@ impl Tenures {
             uninitialized_grace: deletion.uninitialized_grace,
         }
     }
+}
+
+/// Runs what serves the controllers, until they are told to stop.
+fn assist(tasks: &mut JoinSet<()>, stop: &CancellationToken, task: impl Future<Output = ()> + Send + 'static) {
+    let stop = stop.clone();
+    tasks.spawn(async move {
+        stop.run_until_cancelled(task).await;
+    });
 }
 
 /// Counts a controller as running until it is dropped, however it ends.

@@ -75,12 +75,12 @@ impl Status {
         let listed = tripped.iter().flat_map(|trip| trip.nodes.iter().take(NODES_TOLD).map(move |node| (trip, node)));
         for (trip, (name, uid)) in listed {
             let subject = Subject { kind: "Node", namespace: String::new(), name: name.clone(), uid: uid.clone() };
-            self.note(subject, Grade::Warning, names::events::DELETION_BREAKER_TRIPPED, self.message(trip));
+            self.note(subject, Grade::Warning, names::events::DELETION_BREAKER_TRIPPED, &self.message(trip));
         }
         for trip in closed {
             let message = format!("Breaker {} closed by itself: the machines of its nodes are known again", trip.id);
             tracing::info!(breaker = trip.id, "{message}");
-            self.note_on_map(Grade::Normal, names::events::DELETION_BREAKER_RESET, message);
+            self.note_on_map(Grade::Normal, names::events::DELETION_BREAKER_RESET, &message);
         }
     }
 
@@ -89,7 +89,7 @@ impl Status {
         self.subject = state.subject();
         let message = format!("Breaker {} was released: its {} nodes may be deleted", trip.id, trip.nodes.len());
         tracing::warn!(breaker = trip.id, "{message}");
-        self.note_on_map(Grade::Normal, names::events::DELETION_BREAKER_RELEASED, message);
+        self.note_on_map(Grade::Normal, names::events::DELETION_BREAKER_RELEASED, &message);
     }
 
     /// Why nodes that look gone are kept, besides the breakers; nothing of it is well.
@@ -144,14 +144,14 @@ impl Status {
             tracing::warn!(concern, "{message}");
             let lookups = concern == LOOK_UPS || concern == CREDENTIALS;
             let reason = if lookups { names::events::CLOUD_LOOKUP_FAILED } else { names::events::NODE_DELETION_PAUSED };
-            self.note_on_map(Grade::Warning, reason, message);
+            self.note_on_map(Grade::Warning, reason, &message);
         }
     }
 
     fn tell_of(&self, trip: &Trip) {
         let message = self.message(trip);
         tracing::error!(breaker = trip.id, nodes = trip.count, "{message}");
-        self.note_on_map(Grade::Warning, names::events::DELETION_BREAKER_TRIPPED, message);
+        self.note_on_map(Grade::Warning, names::events::DELETION_BREAKER_TRIPPED, &message);
     }
 
     fn message(&self, trip: &Trip) -> String {
@@ -167,13 +167,13 @@ impl Status {
         )
     }
 
-    fn note_on_map(&self, grade: Grade, reason: &str, message: String) {
+    fn note_on_map(&self, grade: Grade, reason: &str, message: &str) {
         if let Some(subject) = self.subject.clone() {
             self.note(subject, grade, reason, message);
         }
     }
 
-    fn note(&self, subject: Subject, grade: Grade, reason: &str, message: String) {
+    fn note(&self, subject: Subject, grade: Grade, reason: &str, message: &str) {
         let message = message.chars().take(NOTE_LENGTH).collect();
         self.events.publish(Note { subject, grade, reason: reason.to_owned(), message });
     }

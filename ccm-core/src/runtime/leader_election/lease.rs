@@ -67,20 +67,22 @@ impl LeaseObject {
     /// Creates it, unless there is one.
     pub(super) async fn create(&mut self, record: &Record) -> Result<Record, LeaseError> {
         let lease = Lease { metadata: self.metadata(), spec: Some(spec(record, None)) };
-        self.stored(self.within(self.api.create(&PostParams::default(), &lease)).await?)
+        let created = self.within(self.api.create(&PostParams::default(), &lease)).await?;
+        Ok(self.stored(created))
     }
 
     /// Replaces it, unless it is another version than the one last seen. Foreign labels and fields stay.
     pub(super) async fn replace(&mut self, record: &Record) -> Result<Record, LeaseError> {
         let mut lease = self.seen.clone().unwrap_or_else(|| Lease { metadata: self.metadata(), spec: None });
         lease.spec = Some(spec(record, lease.spec.take()));
-        self.stored(self.within(self.api.replace(&self.name, &PostParams::default(), &lease)).await?)
+        let replaced = self.within(self.api.replace(&self.name, &PostParams::default(), &lease)).await?;
+        Ok(self.stored(replaced))
     }
 
-    fn stored(&mut self, lease: Lease) -> Result<Record, LeaseError> {
+    fn stored(&mut self, lease: Lease) -> Record {
         let stored = record(&lease);
         self.seen = Some(lease);
-        Ok(stored)
+        stored
     }
 
     fn metadata(&self) -> ObjectMeta {

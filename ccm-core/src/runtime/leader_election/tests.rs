@@ -144,11 +144,11 @@ async fn a_leader_that_cannot_renew_stops_at_the_deadline_and_contends_again() {
         let server = ApiServer::default();
         let mut baz = Contender::start(&server, "baz");
         let first = baz.leads().await;
-        server.from_now_on(fault);
+        server.always(fault);
         baz.stands_by().await;
-        assert!(now() >= first.valid_until - RETRY && now() <= first.valid_until + Duration::from_millis(1), "{fault:?}");
-        assert!(now() < first.valid_until + (LEASE - DEADLINE), "before anyone else could lead");
-        server.from_now_on(Fault::None);
+        assert!(now() + RETRY >= first.valid_until && now() <= first.valid_until + Duration::from_millis(1), "{fault:?}");
+        assert!(now() < first.valid_until + LEASE.saturating_sub(DEADLINE), "before anyone else could lead");
+        server.always(Fault::None);
         assert_eq!(baz.leads().await.transitions, 0, "it is still ours: nobody took it");
     }
 }
@@ -210,7 +210,7 @@ async fn a_release_that_fails_is_reported_and_one_of_anothers_lease_writes_nothi
     let server = ApiServer::default();
     let mut baz = Contender::start(&server, "baz");
     baz.leads().await;
-    server.from_now_on(Fault::Status(500));
+    server.always(Fault::Status(500));
     assert!(baz.ends().await.is_err());
 
     let server = ApiServer::default();

@@ -75,13 +75,13 @@ impl ApiServer {
     }
 
     /// What becomes of all calls that nothing is scripted for.
-    pub(super) fn from_now_on(&self, fault: Fault) {
+    pub(super) fn always(&self, fault: Fault) {
         self.state.lock().from_now_on = Some(fault);
     }
 
     async fn answer(&self, request: Request<Body>) -> Response<Body> {
         let method = request.method().clone();
-        let body = request.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+        let body = request.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
         let fault = self.state.lock().next_fault(&method);
         match fault {
             Fault::None => self.state.lock().carry_out(&method, &body),

@@ -167,6 +167,7 @@ fn two_hundred(of: impl Fn(Node) -> Node) -> Simulation {
     Simulation::new((0..200).map(|index| of(node(&format!("n{index:03}"), ZONES[index % 3]))))
 }
 
+#[allow(clippy::unnecessary_wraps)] // the shape of an answer that a simulation asks for
 fn running() -> Option<Lookup> {
     Some(found(InstanceState::Running))
 }
@@ -298,7 +299,7 @@ fn a_lie_told_one_node_at_a_time_costs_at_most_the_budget_in_any_window() {
         let mut simulation = two_hundred(|node| node);
         for minute in 0..240 {
             hidden.insert(format!("n{:03}", next(&mut seed) % 200));
-            if next(&mut seed) % 4 == 0 {
+            if next(&mut seed).is_multiple_of(4) {
                 simulation.restart();
             }
             // The liar takes back what tripped, so that the breaker closes and the story goes on.
