@@ -1,21 +1,26 @@
 //! Events for people. They are written in the background, never hold up the work that they tell of, and are dropped
-//! (and counted in the log) rather than pile up.
+//! (and counted in the log) rather than pile up. Warnings go first; the others are paced, so that the good news of thousands of
+//! nodes does not take the API server from the nodes themselves.
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use tokio::sync::mpsc;
+use tokio::time::{MissedTickBehavior, interval};
 
 use crate::model::node::Node;
 
 /// How many events may wait to be written.
 const QUEUE: usize = 16_384;
+/// The time between two events that are no warnings.
+const PACE: Duration = Duration::from_millis(20);
 /// Of how many events it is remembered that they were written, so that a repeat becomes a count.
 const REMEMBERED: usize = 8_192;
 /// The longest message that the API server takes, in bytes.
@@ -74,11 +79,14 @@ pub struct Events {
 impl Events {
     /// A queue, and the task that writes it out under a controller's name. The same event repeated becomes a count.
     pub fn start(client: Client, controller: &str, instance: &str) -> (Self, impl Future<Output = ()> + Send + 'static) {
-        let (events, mut queue) = Self::queue(QUEUE);
+        let (events, queue) = Self::queue(QUEUE);
         let reporter = Reporter { controller: controller.to_owned(), instance: Some(cut(instance, LONGEST_REASON)) };
         let mut scribe = Scribe { client, reporter, written: HashMap::new() };
+        let mut waiting = Waiting { queue, plain: VecDeque::new() };
         let task = async move {
-            while let Some(note) = queue.recv().await {
+            let mut pace = interval(PACE);
+            pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            while let Some(note) = waiting.next(&mut pace).await {
                 if let Err(error) = scribe.write(&note).await {
                     tracing::warn!(%error, reason = note.reason, object = note.subject.name, "an event was not written");
                 }
@@ -98,6 +106,30 @@ impl Events {
         if self.queue.try_send(note).is_err() {
             let dropped = self.dropped.fetch_add(1, Ordering::Relaxed) + 1;
             tracing::warn!(dropped, "too many events are waiting; one was dropped");
+        }
+    }
+}
+
+/// Events that are to be written.
+struct Waiting {
+    queue: mpsc::Receiver<Note>,
+    plain: VecDeque<Note>,
+}
+
+impl Waiting {
+    /// A warning as soon as there is one, another event at its pace; at the end of the queue what is left, at once.
+    async fn next(&mut self, pace: &mut tokio::time::Interval) -> Option<Note> {
+        loop {
+            tokio::select! {
+                biased;
+                note = self.queue.recv() => match note {
+                    None => return self.plain.pop_front(),
+                    Some(note) if note.grade == Grade::Warning => return Some(note),
+                    Some(_) if self.plain.len() >= QUEUE => tracing::warn!("too many events are waiting; one was dropped"),
+                    Some(note) => self.plain.push_back(note),
+                },
+                _ = pace.tick(), if !self.plain.is_empty() => return self.plain.pop_front(),
+            }
         }
     }
 }

@@ -23,11 +23,12 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
 
 use self::decide::decide;
-use self::observe::{Observed, query};
+use self::observe::Observed;
 use self::queue::{Cause, Pause, Queue};
 use self::status::Status;
 use self::work::{Outcome, Worker};
 use super::NodeContext;
+use crate::model::instance::NodeQuery;
 use crate::model::node::Node;
 use crate::model::provider_info::{Capability, ProviderInfo};
 use crate::names;
@@ -205,7 +206,7 @@ impl Driver {
 /// What an answer, and what follows from it, depends on. Heartbeats and conditions are not in it.
 fn fingerprint(observed: &Observed) -> u64 {
     let node = &observed.node;
-    let query = query(node, &observed.provider);
+    let query = NodeQuery::about(node, &observed.provider);
     let own = [names::annotations::PROVIDED_NODE_IP, names::annotations::APPLIED_LABELS].map(|key| node.annotations.get(key));
     let mut hasher = DefaultHasher::new();
     (&node.uid, node.is_uninitialized(), &node.labels, own).hash(&mut hasher);

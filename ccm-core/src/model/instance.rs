@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::node::Address;
+use super::node::{Address, Node};
+use super::provider_info::ProviderInfo;
 
 /// Which machine is meant; see `InstanceQuery` in the contract.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,6 +22,20 @@ pub struct NodeQuery {
     pub labels: BTreeMap<String, String>,
     /// The annotations that the provider asked for.
     pub annotations: BTreeMap<String, String>,
+}
+
+impl NodeQuery {
+    /// The question about a node, with the labels and annotations that this provider reads.
+    pub fn about(node: &Node, provider: &ProviderInfo) -> Self {
+        Self {
+            node_name: node.name.clone(),
+            provider_id: node.provider_id.clone(),
+            system_uuid: node.system_uuid.clone(),
+            addresses: node.addresses.clone(),
+            labels: provider.node_labels.select(&node.labels),
+            annotations: provider.node_annotations.select(&node.annotations),
+        }
+    }
 }
 
 /// The power state of a machine.

@@ -134,14 +134,15 @@ impl Tenures {
         let mut tasks = JoinSet::new();
         let (nodes, watch) = Nodes::watch(self.parts.client.clone());
         assist(&mut tasks, stop, watch);
-        if self.parts.config.controllers.runs(names::controllers::NODE) {
-            let context = self.context(names::controllers::NODE, &nodes, &mut tasks, stop);
-            self.spawn(&mut tasks, "cloud-node", node::run(context, self.node_config(), stop.clone()));
-        }
+        // First, so that it knows a first installation from one whose nodes carry our annotation already.
         if self.parts.config.controllers.runs(names::controllers::NODE_LIFECYCLE) {
             let context = self.context(names::controllers::NODE_LIFECYCLE, &nodes, &mut tasks, stop);
             let lifecycle = node_lifecycle::run(context, store, self.lifecycle_config(), stop.clone());
             self.spawn(&mut tasks, "cloud-node-lifecycle", lifecycle);
+        }
+        if self.parts.config.controllers.runs(names::controllers::NODE) {
+            let context = self.context(names::controllers::NODE, &nodes, &mut tasks, stop);
+            self.spawn(&mut tasks, "cloud-node", node::run(context, self.node_config(), stop.clone()));
         }
         tasks
     }

@@ -19,21 +19,9 @@ pub struct Observed {
     pub answer: Option<Lookup>,
 }
 
-/// The question about a node, with the labels and annotations that this provider reads.
-pub fn query(node: &Node, provider: &ProviderInfo) -> NodeQuery {
-    NodeQuery {
-        node_name: node.name.clone(),
-        provider_id: node.provider_id.clone(),
-        system_uuid: node.system_uuid.clone(),
-        addresses: node.addresses.clone(),
-        labels: provider.node_labels.select(&node.labels),
-        annotations: provider.node_annotations.select(&node.annotations),
-    }
-}
-
 /// Asks the provider about a node. An answer of another cloud than the one observed is as good as none.
 pub async fn look_up(instances: &dyn Instances, observed: &Observed, priority: Priority) -> Result<Lookup, ProviderError> {
-    let answer = instances.look_up(query(&observed.node, &observed.provider), priority).await?;
+    let answer = instances.look_up(NodeQuery::about(&observed.node, &observed.provider), priority).await?;
     if *answer.cloud_identity == *observed.provider.cloud_identity {
         return Ok(answer.lookup);
     }

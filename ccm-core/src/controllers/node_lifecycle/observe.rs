@@ -14,20 +14,8 @@ pub(super) type Answered = (Arc<Node>, Result<Answer, ProviderError>);
 /// Looks up nodes, all at once: the port makes batches of them.
 pub(super) async fn look_up(instances: &dyn Instances, nodes: Vec<Arc<Node>>, provider: &ProviderInfo) -> Vec<Answered> {
     join_all(nodes.into_iter().map(|node| async {
-        let answer = instances.look_up(query(&node, provider), Priority::Lifecycle).await;
+        let answer = instances.look_up(NodeQuery::about(&node, provider), Priority::Lifecycle).await;
         (node, answer)
     }))
     .await
-}
-
-/// What is asked about a node.
-pub(super) fn query(node: &Node, provider: &ProviderInfo) -> NodeQuery {
-    NodeQuery {
-        node_name: node.name.clone(),
-        provider_id: node.provider_id.clone(),
-        system_uuid: node.system_uuid.clone(),
-        addresses: node.addresses.clone(),
-        labels: provider.node_labels.select(&node.labels),
-        annotations: provider.node_annotations.select(&node.annotations),
-    }
 }

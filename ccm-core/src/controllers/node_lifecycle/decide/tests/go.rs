@@ -5,8 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 use super::Simulation;
 use crate::controllers::node_lifecycle::fixtures::{found, node, provider};
-use crate::controllers::node_lifecycle::observe::query;
-use crate::model::instance::{InstanceState, Lookup};
+use crate::model::instance::{InstanceState, Lookup, NodeQuery};
 use crate::model::node::{Node, Ready};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -121,7 +120,7 @@ fn every_case_of_gos_provider_id_asks_with_what_the_node_has() {
     ];
     for (name, provider_id) in cases {
         let node = Node { provider_id: provider_id.map(str::to_owned), ..node("node0", "a") };
-        let query = query(&node, &provider());
+        let query = NodeQuery::about(&node, &provider());
         assert_eq!((query.node_name.as_str(), query.provider_id.as_deref()), ("node0", provider_id), "{name}");
     }
 }
