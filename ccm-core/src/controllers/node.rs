@@ -2,7 +2,7 @@
 //! its own labels right afterwards. It never deletes a node and never taints one.
 //!
 //! This file is the driver: it hears of nodes, and starts work at those that need some. What they need is decided in
-//! [`decide`]; an initialised node that nothing is wrong with costs nothing but the periodic refresh.
+//! [`mod@decide`]; an initialised node that nothing is wrong with costs nothing but the periodic refresh.
 pub mod act;
 pub mod decide;
 pub mod observe;

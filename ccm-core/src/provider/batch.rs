@@ -1,5 +1,5 @@
 //! Makes batches of concurrent look-ups. One task owns the queue; callers wait for their answers. When a batch goes is
-//! decided here from three small state machines without I/O: [`queue`], [`pace`] and [`window`]. It knows no gRPC.
+//! decided here from three small state machines without I/O: `queue`, `pace` and `window`. It knows no gRPC.
 use std::sync::Arc;
 
 use async_trait::async_trait;
