@@ -1,5 +1,8 @@
 //! The plain types that controllers speak: no Kubernetes client, no gRPC, no clock.
 pub mod instance;
+pub mod load_balancer;
 pub mod node;
 pub mod provider_info;
+pub mod service;
+pub mod target;
 pub mod term;

@@ -8,12 +8,19 @@ pub const LEASE: &str = "cloud-controller-manager";
 /// The `ConfigMap` that holds what must survive a restart is this and the provider's name.
 pub const STATE_CONFIG_MAP_PREFIX: &str = "ccm-core-";
 
+/// Keeps a Service until its load balancer is gone.
+pub const LOAD_BALANCER_FINALIZER: &str = "service.kubernetes.io/load-balancer-cleanup";
+/// The Service condition that says how its load balancer stands.
+pub const LOAD_BALANCER_READY: &str = "LoadBalancerReady";
+
 /// Names of controllers, as in `--controllers` and in Go's metrics.
 pub mod controllers {
     /// Initialises nodes and keeps them right (Go's alias: `cloud-node`).
     pub const NODE: &str = "cloud-node-controller";
     /// Taints and deletes nodes whose machine stopped or is gone (Go's alias: `cloud-node-lifecycle`).
     pub const NODE_LIFECYCLE: &str = "cloud-node-lifecycle-controller";
+    /// Gives Services their load balancers (Go's alias: `service`).
+    pub const SERVICE: &str = "service-lb-controller";
 }
 
 /// Taints.
@@ -40,6 +47,8 @@ pub mod labels {
     pub const INSTANCE_TYPE: &str = "node.kubernetes.io/instance-type";
     /// Instance type, deprecated.
     pub const INSTANCE_TYPE_BETA: &str = "beta.kubernetes.io/instance-type";
+    /// Keeps a node out of load balancers.
+    pub const EXCLUDE_FROM_LOAD_BALANCERS: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
 }
 
 /// Annotations.
@@ -48,6 +57,8 @@ pub mod annotations {
     pub const PROVIDED_NODE_IP: &str = "alpha.kubernetes.io/provided-node-ip";
     /// Which labels this controller wrote: a JSON object of label to value.
     pub const APPLIED_LABELS: &str = "ccm-core.dev/applied-labels";
+    /// On a Service: the class that the finalizer stands for; empty means the default.
+    pub const LOAD_BALANCER_CLASS: &str = "ccm-core.dev/load-balancer-class";
     /// On the state `ConfigMap`: the id of a tripped breaker that the operator releases.
     pub const RELEASE_BREAKER: &str = "ccm-core.dev/release-breaker";
 }
@@ -78,6 +89,28 @@ pub mod events {
     pub const CLOUD_LOOKUP_FAILED: &str = "CloudLookupFailed";
     /// Several machines fit a node.
     pub const AMBIGUOUS_INSTANCE: &str = "AmbiguousInstance";
+    /// A load balancer is about to be made or changed.
+    pub const ENSURING_LOAD_BALANCER: &str = "EnsuringLoadBalancer";
+    /// A load balancer is as asked.
+    pub const ENSURED_LOAD_BALANCER: &str = "EnsuredLoadBalancer";
+    /// The targets of a load balancer are the present nodes.
+    pub const UPDATED_LOAD_BALANCER: &str = "UpdatedLoadBalancer";
+    /// The targets of a load balancer could not be changed.
+    pub const UPDATE_LOAD_BALANCER_FAILED: &str = "UpdateLoadBalancerFailed";
+    /// A load balancer could not be made, changed or removed.
+    pub const SYNC_LOAD_BALANCER_FAILED: &str = "SyncLoadBalancerFailed";
+    /// A load balancer is about to be removed.
+    pub const DELETING_LOAD_BALANCER: &str = "DeletingLoadBalancer";
+    /// A load balancer is gone.
+    pub const DELETED_LOAD_BALANCER: &str = "DeletedLoadBalancer";
+    /// There is no node that a load balancer could send traffic to.
+    pub const UNAVAILABLE_LOAD_BALANCER: &str = "UnAvailableLoadBalancer";
+    /// The load balancer in the cloud is not as it was made.
+    pub const LOAD_BALANCER_DRIFT: &str = "LoadBalancerDrift";
+    /// The Service's class is not served any more: its load balancer stays as it is.
+    pub const LOAD_BALANCER_CLASS_NOT_SERVED: &str = "LoadBalancerClassNotServed";
+    /// The provider does not serve load balancers: whatever there is stays as it is.
+    pub const LOAD_BALANCERS_UNSUPPORTED: &str = "LoadBalancersUnsupported";
     /// The provider's cloud identity is another than the accepted one.
     pub const CLOUD_IDENTITY_CHANGED: &str = "CloudIdentityChanged";
 }

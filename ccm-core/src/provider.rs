@@ -6,7 +6,10 @@ use async_trait::async_trait;
 use tokio::sync::watch;
 
 use crate::model::instance::{Answer, NodeQuery};
+use crate::model::load_balancer::{Ensured, Extras, OwnedLoadBalancer, Planned, Progress};
 use crate::model::provider_info::ProviderInfo;
+use crate::model::service::Service;
+use crate::model::target::TargetSet;
 
 pub mod backoff;
 pub mod batch;
@@ -80,6 +83,26 @@ pub enum Priority {
 pub trait Instances: Send + Sync + 'static {
     /// Looks up one machine. Concurrent look-ups become batches; two for one node become one.
     async fn look_up(&self, query: NodeQuery, priority: Priority) -> Result<Answer, ProviderError>;
+}
+
+/// Load balancers. Each mutating call is made under the epoch of a permit of the gate, and is refused by a provider that has
+/// seen a later one. Two calls for one Service at a time are the caller's mistake; the provider serialises them.
+#[async_trait]
+pub trait LoadBalancers: Send + Sync + 'static {
+    /// Makes the load balancer be as the Service and the targets ask.
+    async fn ensure(&self, epoch: u64, service: &Service, targets: &TargetSet) -> Result<Progress<Ensured>, ProviderError>;
+
+    /// Makes the targets of the existing load balancer be these, and leaves the rest alone.
+    async fn update(&self, epoch: u64, service: &Service, targets: &TargetSet) -> Result<Progress<Extras>, ProviderError>;
+
+    /// Removes the load balancer; nothing to remove is a success. It is never implemented elsewhere.
+    async fn delete(&self, epoch: u64, service: &Service) -> Result<Progress<()>, ProviderError>;
+
+    /// What [`Self::ensure`] would do, doing nothing.
+    async fn plan(&self, service: &Service, targets: &TargetSet) -> Result<Progress<Planned>, ProviderError>;
+
+    /// Every load balancer that is marked as this cluster's.
+    async fn list(&self) -> Result<Vec<OwnedLoadBalancer>, ProviderError>;
 }
 
 /// Who the provider is.

@@ -2,7 +2,7 @@
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1 as core;
 
-use crate::model::node::{Address, AddressType, Node, Ready, Taint};
+use crate::model::node::{Address, AddressType, Condition, ConditionStatus, Node, Ready, Taint};
 
 /// Annotations that are large and that nobody here reads.
 const DROPPED_ANNOTATIONS: [&str; 1] = ["kubectl.kubernetes.io/last-applied-configuration"];
@@ -12,6 +12,7 @@ pub fn node(node: core::Node) -> Node {
     let core::Node { metadata, spec, status } = node;
     let spec = spec.unwrap_or_default();
     let status = status.unwrap_or_default();
+    let conditions: Vec<_> = status.conditions.unwrap_or_default().into_iter().map(condition).collect();
     let mut annotations = metadata.annotations.unwrap_or_default();
     annotations.retain(|key, _| !DROPPED_ANNOTATIONS.contains(&key.as_str()));
     Node {
@@ -25,7 +26,9 @@ pub fn node(node: core::Node) -> Node {
         provider_id: spec.provider_id.filter(|id| !id.is_empty()),
         taints: spec.taints.unwrap_or_default().into_iter().map(taint).collect(),
         unschedulable: spec.unschedulable.unwrap_or_default(),
-        ready: ready(status.conditions.unwrap_or_default()),
+        ready: ready(&conditions),
+        conditions,
+        pod_cidrs: spec.pod_cidrs.unwrap_or_default(),
         addresses: status.addresses.unwrap_or_default().into_iter().filter_map(address).collect(),
         system_uuid: status.node_info.map(|info| info.system_uuid).filter(|uuid| !uuid.is_empty()),
     }
@@ -35,10 +38,19 @@ fn taint(taint: core::Taint) -> Taint {
     Taint { key: taint.key, value: taint.value, effect: taint.effect, time_added: taint.time_added.map(|time| time.0) }
 }
 
-fn ready(conditions: Vec<core::NodeCondition>) -> Ready {
-    match conditions.into_iter().find(|condition| condition.type_ == "Ready").map(|condition| condition.status) {
-        Some(status) if status == "True" => Ready::True,
-        Some(status) if status == "False" => Ready::False,
+fn condition(condition: core::NodeCondition) -> Condition {
+    let status = match condition.status.as_str() {
+        "True" => ConditionStatus::True,
+        "False" => ConditionStatus::False,
+        _ => ConditionStatus::Unknown,
+    };
+    Condition { kind: condition.type_, status }
+}
+
+fn ready(conditions: &[Condition]) -> Ready {
+    match conditions.iter().find(|condition| condition.kind == "Ready").map(|condition| condition.status) {
+        Some(ConditionStatus::True) => Ready::True,
+        Some(ConditionStatus::False) => Ready::False,
         _ => Ready::Unknown,
     }
 }

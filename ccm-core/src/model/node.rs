@@ -30,6 +30,10 @@ pub struct Node {
     pub unschedulable: bool,
     /// The condition Ready.
     pub ready: Ready,
+    /// `status.conditions`, without times and words.
+    pub conditions: Vec<Condition>,
+    /// `spec.podCIDRs`, in their order.
+    pub pod_cidrs: Vec<String>,
     /// `status.addresses`.
     pub addresses: Vec<Address>,
     /// `status.nodeInfo.systemUUID`; never empty.
@@ -49,7 +53,16 @@ impl Node {
 
     /// The failure zone by the node's own labels: GA, otherwise beta.
     pub fn zone(&self) -> Option<&str> {
-        [names::labels::ZONE, names::labels::ZONE_BETA].iter().find_map(|key| self.labels.get(*key)).map(String::as_str)
+        self.label([names::labels::ZONE, names::labels::ZONE_BETA])
+    }
+
+    /// The region by the node's own labels: GA, otherwise beta.
+    pub fn region(&self) -> Option<&str> {
+        self.label([names::labels::REGION, names::labels::REGION_BETA])
+    }
+
+    fn label(&self, keys: [&str; 2]) -> Option<&str> {
+        keys.iter().find_map(|key| self.labels.get(*key)).map(String::as_str)
     }
 }
 
@@ -64,8 +77,28 @@ pub enum Ready {
     Unknown,
 }
 
+/// A condition.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Condition {
+    /// Its type.
+    pub kind: String,
+    /// Whether it holds.
+    pub status: ConditionStatus,
+}
+
+/// Whether a condition holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ConditionStatus {
+    /// It does.
+    True,
+    /// It does not.
+    False,
+    /// Nobody knows.
+    Unknown,
+}
+
 /// A taint.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Taint {
     /// The key.
     pub key: String,

@@ -10,11 +10,20 @@ pub enum Capability {
     Instances,
     /// Instances.WatchInstances.
     WatchInstances,
+    /// LoadBalancers.
+    LoadBalancers,
+    /// LoadBalancers.PutNodeSet.
+    NodeSets,
+    /// LoadBalancers.PlanLoadBalancer.
+    PlanLoadBalancer,
+    /// LoadBalancers.ListLoadBalancers.
+    ListLoadBalancers,
     /// Zones.
     Zones,
 }
 
 /// A provider, as it described itself.
+#[cfg_attr(test, derive(Default))]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProviderInfo {
     /// Its permanent name.
@@ -35,6 +44,12 @@ pub struct ProviderInfo {
     pub node_labels: KeySelector,
     /// The node annotations that it reads.
     pub node_annotations: KeySelector,
+    /// The node taints that it reads.
+    pub node_taints: KeySelector,
+    /// The types of node conditions that it reads.
+    pub node_conditions: BTreeSet<String>,
+    /// The prefixes of Service annotations that it writes; none is empty.
+    pub service_annotation_prefixes: Vec<String>,
 }
 
 impl ProviderInfo {
@@ -51,6 +66,15 @@ pub struct Limits {
     pub max_batch_size: usize,
     /// The most calls to Instances at one time; at least 1.
     pub max_concurrent_instance_calls: usize,
+    /// The most calls to LoadBalancers at one time; at least 1.
+    pub max_concurrent_load_balancer_calls: usize,
+}
+
+impl Default for Limits {
+    /// What the contract says where a provider says nothing.
+    fn default() -> Self {
+        Self { max_batch_size: 100, max_concurrent_instance_calls: 4, max_concurrent_load_balancer_calls: 10 }
+    }
 }
 
 /// Keys and prefixes of labels or annotations.
@@ -78,7 +102,8 @@ impl KeySelector {
         map.iter().filter(|(key, _)| self.matches(key)).map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 
-    fn matches(&self, key: &str) -> bool {
+    /// Whether a key is selected.
+    pub fn matches(&self, key: &str) -> bool {
         self.keys.contains(key) || self.prefixes.iter().any(|prefix| key.starts_with(prefix.as_str()))
     }
 }

@@ -11,6 +11,10 @@ impl Capability {
             Self::Instances => "INSTANCES",
             Self::WatchInstances => "WATCH_INSTANCES",
             Self::Zones => "ZONES",
+            Self::LoadBalancers => "LOAD_BALANCERS",
+            Self::NodeSets => "NODE_SETS",
+            Self::PlanLoadBalancer => "PLAN_LOAD_BALANCER",
+            Self::ListLoadBalancers => "LIST_LOAD_BALANCERS",
         }
     }
 }

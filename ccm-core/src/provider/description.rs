@@ -9,9 +9,6 @@ use crate::model::provider_info::{Capability, KeySelector, Limits, ProviderInfo}
 const MAX_NAME: usize = 40;
 const MAX_IDENTITY: usize = 256;
 const MAX_PREFIX: usize = 256;
-/// What the contract says for limits that are not given.
-const BATCH_SIZE: u32 = 100;
-const INSTANCE_CALLS: u32 = 4;
 
 /// Everything that is wrong with a description, each with its field and its remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -72,8 +69,11 @@ fn identity(info: &v1::ProviderInfo) -> Option<String> {
 
 fn limits_problem(info: &v1::ProviderInfo) -> Option<String> {
     let limits = info.limits?;
-    let zero =
-        [("max_batch_size", limits.max_batch_size), ("max_concurrent_instance_calls", limits.max_concurrent_instance_calls)];
+    let zero = [
+        ("max_batch_size", limits.max_batch_size),
+        ("max_concurrent_instance_calls", limits.max_concurrent_instance_calls),
+        ("max_concurrent_load_balancer_calls", limits.max_concurrent_load_balancer_calls),
+    ];
     let (field, _) = zero.into_iter().find(|(_, limit)| *limit == Some(0))?;
     Some(format!("info.limits.{field} is 0: give at least 1, or leave it unset for the default"))
 }
@@ -88,6 +88,10 @@ fn capability(wire: v1::Capability) -> Option<Capability> {
         v1::Capability::Instances => Some(Capability::Instances),
         v1::Capability::WatchInstances => Some(Capability::WatchInstances),
         v1::Capability::Zones => Some(Capability::Zones),
+        v1::Capability::LoadBalancers => Some(Capability::LoadBalancers),
+        v1::Capability::NodeSets => Some(Capability::NodeSets),
+        v1::Capability::PlanLoadBalancer => Some(Capability::PlanLoadBalancer),
+        v1::Capability::ListLoadBalancers => Some(Capability::ListLoadBalancers),
         _ => None,
     }
 }
@@ -103,13 +107,22 @@ fn model(info: v1::ProviderInfo) -> ProviderInfo {
         cluster_id: info.cluster_id.filter(|id| !id.is_empty()),
         node_labels: KeySelector::new(info.node_labels),
         node_annotations: KeySelector::new(info.node_annotations),
+        node_taints: KeySelector::new(info.node_taints),
+        node_conditions: info.node_conditions.into_iter().collect(),
+        service_annotation_prefixes: info.service_annotation_prefixes,
     }
 }
 
 fn limits(limits: v1::ProviderLimits) -> Limits {
+    let usual = Limits::default();
+    let or = |said: Option<u32>, usual| said.map_or(usual, |said| said as usize);
     Limits {
-        max_batch_size: limits.max_batch_size.unwrap_or(BATCH_SIZE) as usize,
-        max_concurrent_instance_calls: limits.max_concurrent_instance_calls.unwrap_or(INSTANCE_CALLS) as usize,
+        max_batch_size: or(limits.max_batch_size, usual.max_batch_size),
+        max_concurrent_instance_calls: or(limits.max_concurrent_instance_calls, usual.max_concurrent_instance_calls),
+        max_concurrent_load_balancer_calls: or(
+            limits.max_concurrent_load_balancer_calls,
+            usual.max_concurrent_load_balancer_calls,
+        ),
     }
 }
 
@@ -138,7 +151,7 @@ mod tests {
     fn a_good_description_is_read_with_the_defaults_of_the_contract() {
         let info = read_info(good()).unwrap();
         assert_eq!(info.capabilities, [Capability::Lead, Capability::Instances].into(), "unknown ones are ignored");
-        assert_eq!(info.limits, Limits { max_batch_size: 100, max_concurrent_instance_calls: 4 });
+        assert_eq!(info.limits, Limits::default());
     }
 
     #[test]

@@ -75,6 +75,8 @@ pub struct Description {
     pub node_annotations: Vec<String>,
     /// Types of node conditions that the provider reads.
     pub node_conditions: Vec<String>,
+    /// Keys or prefixes of node taints that the provider reads.
+    pub node_taints: Vec<String>,
     /// Prefixes of the Service annotations that the provider writes.
     pub service_annotation_prefixes: Vec<String>,
 }

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use super::*;
 use crate::cluster::scripted::{ApiServer, Call, model};
 use crate::model::node::AddressType;
-use crate::model::provider_info::{KeySelector, Limits, ProviderInfo};
+use crate::model::provider_info::{Limits, ProviderInfo};
 use crate::model::term::Term;
 use crate::provider::ProviderState;
 
@@ -20,10 +20,8 @@ fn provider() -> ProviderInfo {
         capabilities: [].into(),
         provider_id_prefixes: vec!["test://".into()],
         cloud_identity: "cloud".into(),
-        cluster_id: None,
-        limits: Limits { max_batch_size: 1, max_concurrent_instance_calls: 1 },
-        node_labels: KeySelector::default(),
-        node_annotations: KeySelector::default(),
+        limits: Limits { max_batch_size: 1, max_concurrent_instance_calls: 1, ..Limits::default() },
+        ..ProviderInfo::default()
     }
 }
 

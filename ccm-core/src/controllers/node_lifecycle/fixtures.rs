@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use crate::model::instance::{Answer, Instance, InstanceState, Lookup};
 use crate::model::node::{Node, Ready, Taint};
-use crate::model::provider_info::{KeySelector, Limits, ProviderInfo};
+use crate::model::provider_info::{Limits, ProviderInfo};
 use crate::names;
 
 pub const IDENTITY: &str = "simulated/project/region";
@@ -31,6 +31,8 @@ pub fn node(name: &str, zone: &str) -> Node {
         taints: Vec::new(),
         unschedulable: false,
         ready: Ready::Unknown,
+        conditions: Vec::new(),
+        pod_cidrs: Vec::new(),
         addresses: Vec::new(),
         system_uuid: None,
     }
@@ -56,10 +58,8 @@ pub fn provider() -> ProviderInfo {
         capabilities: [].into(),
         provider_id_prefixes: vec!["sim://".to_owned()],
         cloud_identity: IDENTITY.to_owned(),
-        cluster_id: None,
-        limits: Limits { max_batch_size: 500, max_concurrent_instance_calls: 4 },
-        node_labels: KeySelector::default(),
-        node_annotations: KeySelector::default(),
+        limits: Limits { max_batch_size: 500, max_concurrent_instance_calls: 4, ..Limits::default() },
+        ..ProviderInfo::default()
     }
 }
 

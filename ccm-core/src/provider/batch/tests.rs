@@ -68,7 +68,7 @@ impl InstanceSession for Session {
 impl Scenario {
     fn new(max_batch_size: usize, max_concurrent_instance_calls: usize) -> Self {
         let provider = Arc::new(Scripted {
-            standing: Mutex::new(Ok(Limits { max_batch_size, max_concurrent_instance_calls })),
+            standing: Mutex::new(Ok(Limits { max_batch_size, max_concurrent_instance_calls, ..Limits::default() })),
             generation: watch::Sender::new(0),
             failures: Mutex::default(),
             calls: Mutex::default(),
@@ -185,7 +185,7 @@ async fn another_provider_behind_the_socket_brings_its_own_limits_and_no_old_bac
     let scenario = Scenario::new(500, 4);
     scenario.provider.failures.lock().push_back(failing("RATE_LIMITED", Some(50)));
     scenario.look_up("a", Priority::Initialize).await.unwrap_err();
-    scenario.change(Ok(Limits { max_batch_size: 3, max_concurrent_instance_calls: 1 }));
+    scenario.change(Ok(Limits { max_batch_size: 3, max_concurrent_instance_calls: 1, ..Limits::default() }));
     let started = Instant::now();
     join_all((0..7).map(|n| scenario.look_up(&format!("node-{n}"), Priority::Lifecycle))).await;
     assert_eq!(scenario.sizes(), [1, 3, 3, 1]);

@@ -50,6 +50,7 @@ impl Service {
             node_labels: description.node_labels,
             node_annotations: description.node_annotations,
             node_conditions: description.node_conditions,
+            node_taints: description.node_taints,
             service_annotation_prefixes: description.service_annotation_prefixes,
         };
         Ok(v1::GetProviderInfoResponse { info: Some(info) })

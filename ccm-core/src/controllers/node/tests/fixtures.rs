@@ -18,7 +18,7 @@ use crate::cluster::scripted::ApiServer;
 use crate::controllers::NodeContext;
 use crate::model::instance::{Answer, Instance, InstanceState, Lookup, NodeQuery};
 use crate::model::node::{Address, AddressType};
-use crate::model::provider_info::{Capability, KeySelector, Limits, ProviderInfo};
+use crate::model::provider_info::{Capability, Limits, ProviderInfo};
 use crate::model::term::Term;
 use crate::names::taints;
 use crate::provider::{Identity, Instances, Outcome, Priority, ProviderError, ProviderState};
@@ -33,10 +33,8 @@ pub fn provider() -> ProviderInfo {
         capabilities: [Capability::Instances].into(),
         provider_id_prefixes: ["fake://", "aws://", "node0.", "test-"].map(str::to_owned).into(),
         cloud_identity: "cloud".into(),
-        cluster_id: None,
-        limits: Limits { max_batch_size: 500, max_concurrent_instance_calls: 1 },
-        node_labels: KeySelector::default(),
-        node_annotations: KeySelector::default(),
+        limits: Limits { max_batch_size: 500, max_concurrent_instance_calls: 1, ..Limits::default() },
+        ..ProviderInfo::default()
     }
 }
 

@@ -1,0 +1,120 @@
+//! What is asked about load balancers, and what is answered.
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use super::instance::Warning;
+
+/// A transport protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Protocol {
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+    /// SCTP.
+    Sctp,
+}
+
+/// `status.loadBalancer`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LoadBalancerStatus {
+    /// The addresses, in their order.
+    pub ingress: Vec<Ingress>,
+}
+
+/// One address of a load balancer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ingress {
+    /// The address.
+    pub address: IngressAddress,
+    /// The state of each port.
+    pub ports: Vec<PortStatus>,
+}
+
+/// Where clients reach a load balancer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum IngressAddress {
+    /// An IP address, and how its traffic arrives at nodes; `None` leaves that to Kubernetes, which says VIP.
+    Ip(IpAddr, Option<IpMode>),
+    /// A DNS name.
+    Hostname(String),
+}
+
+/// How traffic arrives at a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IpMode {
+    /// With the load balancer's address as its destination.
+    Vip,
+    /// With the node's or the Pod's address as its destination.
+    Proxy,
+}
+
+/// The state of one port of an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortStatus {
+    /// The Service's port.
+    pub port: u16,
+    /// Its protocol.
+    pub protocol: Protocol,
+    /// Why it does not work, in Kubernetes' form for such words.
+    pub error: Option<String>,
+}
+
+/// How a call ended that was not refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress<T> {
+    /// It is as was asked.
+    Done(T),
+    /// The cloud is at work on it; the same call again, after `poll_after`, learns how far it is.
+    InProgress {
+        /// When asking again is of use.
+        poll_after: Duration,
+        /// What is being waited for; may be empty.
+        message: String,
+    },
+    /// Somebody else makes the load balancers of such Services; the provider's word for the log.
+    ImplementedElsewhere(String),
+}
+
+/// A load balancer that works.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ensured {
+    /// What becomes `status.loadBalancer`.
+    pub status: LoadBalancerStatus,
+    /// What the provider adds.
+    pub extras: Extras,
+}
+
+/// What a provider adds to an answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Extras {
+    /// Things the user should know, those included that were wrong in the answer itself.
+    pub warnings: Vec<Warning>,
+    /// Annotations that the Service shall get; only such as the provider declared.
+    pub annotations: BTreeMap<String, String>,
+}
+
+/// What Ensure would do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Planned {
+    /// Nothing: this is how it stands.
+    AsAsked(Ensured),
+    /// These changes, in words; never empty.
+    Changes(Vec<String>),
+}
+
+/// A load balancer in the cloud that is marked as this cluster's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnedLoadBalancer {
+    /// Its name in the cloud.
+    pub name: String,
+    /// The UID of the Service that it is marked with.
+    pub service_uid: Option<String>,
+    /// That Service's namespace, where the mark has it.
+    pub service_namespace: Option<String>,
+    /// That Service's name, where the mark has it.
+    pub service_name: Option<String>,
+    /// Its addresses.
+    pub status: LoadBalancerStatus,
+}
