@@ -6,7 +6,9 @@ pub mod nodes;
 pub mod patch;
 #[cfg(test)]
 pub mod scripted;
+pub mod services;
 pub mod state;
+pub mod view;
 
 #[cfg(test)]
 pub(crate) mod scripted_api;
