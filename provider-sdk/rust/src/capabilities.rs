@@ -8,9 +8,12 @@ const MAX_CLOUD_IDENTITY: usize = 256;
 /// The most characters of a provider's name.
 const MAX_NAME: usize = 40;
 
-/// What `provider` serves. Leadership and node sets are the SDK's own work and are served for every provider.
+/// What `provider` serves. Leadership and node sets are the SDK's own work and are served for every provider, node sets unless
+/// its load balancers refuse them.
 pub(crate) fn of(provider: &dyn Provider) -> Vec<Capability> {
-    let mut served = vec![Capability::Lead, Capability::NodeSets];
+    let node_sets = provider.load_balancers().is_none_or(|balancers| balancers.optional().node_sets);
+    let mut served = vec![Capability::Lead];
+    served.extend(node_sets.then_some(Capability::NodeSets));
     of_instances(provider, &mut served);
     of_load_balancers(provider, &mut served);
     served.extend(provider.routes().map(|_| Capability::Routes));

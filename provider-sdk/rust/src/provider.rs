@@ -236,6 +236,9 @@ pub trait LoadBalancers: Send + Sync + 'static {
         Err(ProviderError::not_implemented("PlanLoadBalancer"))
     }
 
+    /// A node set has arrived, and the SDK keeps it. Nothing needs to be done about it.
+    fn node_set_put(&self) {}
+
     /// Every load balancer that is marked as this cluster's.
     async fn list(&self, _ctx: &CallContext) -> Result<Vec<v1::OwnedLoadBalancer>> {
         Err(ProviderError::not_implemented("ListLoadBalancers"))
@@ -243,12 +246,20 @@ pub trait LoadBalancers: Send + Sync + 'static {
 }
 
 /// Which optional methods of [`LoadBalancers`] are served.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct OptionalLoadBalancerMethods {
     /// `plan` is.
     pub plan: bool,
     /// `list` is.
     pub list: bool,
+    /// `PutNodeSet` is, which the SDK does for every provider unless it is told not to.
+    pub node_sets: bool,
+}
+
+impl Default for OptionalLoadBalancerMethods {
+    fn default() -> Self {
+        Self { plan: false, list: false, node_sets: true }
+    }
 }
 
 /// Go's `DefaultLoadBalancerName`: `a` and the UID without dashes, cut to 32 characters.

@@ -243,7 +243,7 @@ impl LoadBalancers for FakeLoadBalancers {
         self.delete.call(service.clone()).await
     }
     fn optional(&self) -> OptionalLoadBalancerMethods {
-        OptionalLoadBalancerMethods { plan: self.plan.is_some(), list: false }
+        OptionalLoadBalancerMethods { plan: self.plan.is_some(), ..OptionalLoadBalancerMethods::default() }
     }
     async fn plan(&self, _: &CallContext, service: &v1::Service, nodes: &[v1::Node]) -> Result<Progress<v1::LoadBalancerPlan>> {
         match &self.plan {

@@ -120,9 +120,15 @@ impl Service {
     }
 
     fn put(&self, request: v1::PutNodeSetRequest) -> Result<v1::PutNodeSetResponse> {
+        const METHOD: &str = "PutNodeSet";
+        let balancers = self.part(METHOD)?;
+        if !balancers.optional().node_sets {
+            return Err(ProviderError::not_implemented(METHOD));
+        }
         nonempty("hash", &request.hash)?;
         let set = required("set", request.set)?;
         self.shared.node_sets.put(request.hash, set.nodes);
+        balancers.node_set_put();
         Ok(v1::PutNodeSetResponse {})
     }
 
