@@ -7,11 +7,11 @@ use ccm_provider_sdk::endpoint::Endpoint;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::table;
-use load_balancers::{LoadBalancerCommand, LoadBalancerList};
 use crate::cloud::CloudApi as _;
 use crate::cloud::faults::{Fault, FaultName, FaultSpec};
 use crate::cloud::model::{Action, Address, AddressType, Change, Instance, Spec, State};
 use crate::http::client::Client;
+use load_balancers::{LoadBalancerCommand, LoadBalancerList};
 
 mod load_balancers;
 

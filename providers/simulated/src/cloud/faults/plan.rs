@@ -96,11 +96,9 @@ impl Plan {
             FaultName::NotFoundAll => self.lie_to(&hits, &Lie::NotFound),
             FaultName::Stale => self.lie_to(&hits, &Lie::Stale(Arc::clone(snapshot))),
             FaultName::LbInProgress => self.at_work = true,
-            FaultName::ErrorAll
-            | FaultName::Unauthenticated
-            | FaultName::Throttle
-            | FaultName::LbError
-            | FaultName::LbQuota => self.fail(spec, &hits),
+            FaultName::ErrorAll | FaultName::Unauthenticated | FaultName::Throttle | FaultName::LbError | FaultName::LbQuota => {
+                self.fail(spec, &hits)
+            }
             FaultName::OtherIdentity | FaultName::LbOff => return false,
         }
         true

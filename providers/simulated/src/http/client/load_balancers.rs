@@ -19,11 +19,8 @@ impl LoadBalancerApi for Client {
     async fn find_load_balancers(&self, search: &Search) -> Result<Found, CloudError> {
         self.latency.pass().await;
         let text = |key, value: &Option<String>| value.clone().map(|value| (key, value));
-        let narrowed = [
-            text("serviceUid", &search.service_uid),
-            text("orName", &search.or_name),
-            text("onBehalfOf", &search.on_behalf_of),
-        ];
+        let narrowed =
+            [text("serviceUid", &search.service_uid), text("orName", &search.or_name), text("onBehalfOf", &search.on_behalf_of)];
         let always = [("clusterUid", search.cluster_uid.clone()), ("toChange", search.to_change.to_string())];
         let url = self.with_query(&[SEEN], always.into_iter().chain(narrowed.into_iter().flatten()));
         self.send(self.http.get(url)).await
@@ -38,8 +35,7 @@ impl LoadBalancerApi for Client {
     async fn delete_load_balancer(&self, origin: &Origin, name: &str, mark: &Mark) -> Result<(), CloudError> {
         self.latency.pass().await;
         let Mark { cluster_uid, service_uid, namespace, service } = mark.clone();
-        let query =
-            [("clusterUid", cluster_uid), ("serviceUid", service_uid), ("namespace", namespace), ("service", service)];
+        let query = [("clusterUid", cluster_uid), ("serviceUid", service_uid), ("namespace", namespace), ("service", service)];
         let url = self.with_query(&[SEEN, name], query);
         let request = self.http.delete(url).header(PROVIDER_PROCESS, origin.as_str());
         self.send::<Empty>(request).await.map(drop)

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use crate::cloud::load_balancers::model::{Family, IpMode, LoadBalancer, Listener, Protocol, Publish, Target, Wanted};
+use crate::cloud::load_balancers::model::{Family, IpMode, Listener, LoadBalancer, Protocol, Publish, Target, Wanted};
 
 /// A change. In words it begins with a verb and names what it concerns: "add target node-7".
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,9 +56,8 @@ fn families(present: &[Family], wanted: &[Family]) -> Vec<Change> {
 }
 
 fn listeners(present: &[Listener], wanted: &[Listener]) -> Vec<Change> {
-    let by_port = |listeners: &[Listener]| -> BTreeMap<_, _> {
-        listeners.iter().map(|one| ((one.port, one.protocol), *one)).collect()
-    };
+    let by_port =
+        |listeners: &[Listener]| -> BTreeMap<_, _> { listeners.iter().map(|one| ((one.port, one.protocol), *one)).collect() };
     let (present, wanted) = (by_port(present), by_port(wanted));
     let changed = wanted.iter().filter_map(|(key, one)| match present.get(key) {
         None => Some(Change::AddListener(*one)),

@@ -4,9 +4,7 @@ use std::collections::HashMap;
 
 use ccm_provider_sdk::{ProviderError, Result, v1};
 
-use crate::cloud::load_balancers::model::{
-    Family, IpMode, Listener, MAX_QPS, Mark, Protocol, Publish, Target, Targets, Wanted,
-};
+use crate::cloud::load_balancers::model::{Family, IpMode, Listener, MAX_QPS, Mark, Protocol, Publish, Target, Targets, Wanted};
 
 /// The prefix of everything that this provider reads and writes in Kubernetes.
 pub const PREFIX: &str = "simulated.ccm-core.dev/";
