@@ -54,7 +54,8 @@ enum Command {
     /// Print how often what was called, as one JSON object: {"BatchGetInstances":20}
     ///
     /// On a control socket these are the methods of the provider that concern the cloud, since it started; the handshake
-    /// and the leadership are not counted. On a cloud's address they are the calls that all providers made to it.
+    /// and the leadership are not counted. On a cloud's address they are the calls that all providers made to it, and
+    /// OverlappingMutations: how often a mutation of a load balancer came while one from the same process was running.
     Calls {
         /// Start again at zero, losing no call in between
         #[arg(long)]
@@ -98,6 +99,11 @@ enum Command {
     Fault(FaultCommand),
 
     /// List load balancers as they truly are, whosever they are
+    ///
+    /// The table has addresses and counts, the JSON everything: [{"name", "clusterUid", "namespace", "service",
+    /// "serviceUid", "addresses": [..], "hostname"?, "state": "provisioning|ready", "targets": ["node", ..], "listeners":
+    /// [{"port", "protocol", "nodePort"?}], "maxQps"?, "mutations"}]. Mutations are what its owner did to it, the creation
+    /// included; what `ctl` does is not counted.
     LoadBalancers(LoadBalancerList),
 
     /// Change or remove a load balancer behind its owner's back, for a core to find

@@ -9,16 +9,18 @@ use super::provider_error;
 use crate::cloud::CloudApi;
 use crate::cloud::counters::Counters;
 use crate::cloud::load_balancers::Origin;
-use crate::cloud::load_balancers::model::{Found, LoadBalancer, Mark, Search, Wanted};
-use difference::{Change, difference};
+use crate::cloud::load_balancers::model::{Search, Wanted};
+use difference::Change;
 use naming::Naming;
-use serial::{Serial, Turn, to_the_end};
+use serial::Serial;
+use work::{Comparison, not_owned, split};
 
 pub mod answers;
 pub mod difference;
 pub mod naming;
 pub mod serial;
 pub mod wanted;
+mod work;
 
 /// What of the protocol is served, and how.
 #[derive(Clone, Copy, Debug)]
@@ -42,15 +44,6 @@ pub struct Balancers {
     serial: Serial,
 }
 
-/// What a Service has, what it shall have, and the way from one to the other. `ensure` goes it, `plan` tells it.
-struct Comparison {
-    name: String,
-    present: Option<LoadBalancer>,
-    wanted: Wanted,
-    changes: Vec<Change>,
-    at_work: bool,
-}
-
 impl Balancers {
     /// The load balancers of this cloud; for the life of the process, since the cloud knows it as one.
     pub fn new(cloud: Arc<dyn CloudApi>, calls: Arc<Counters>, options: Options) -> Self {
@@ -60,50 +53,6 @@ impl Balancers {
     /// What this provider was told to be.
     pub fn options(&self) -> Options {
         self.options
-    }
-
-    /// What is marked as the Service's, and whatever has the name that it would get.
-    async fn find(&self, ctx: &CallContext, service: &v1::Service, to_change: bool) -> Result<Found> {
-        let search = Search {
-            cluster_uid: ctx.cluster().uid.clone(),
-            service_uid: Some(service.uid.clone()),
-            or_name: Some(self.options.naming.name(ctx.cluster(), service)),
-            on_behalf_of: Some(format!("{}/{}", service.namespace, service.name)),
-            to_change,
-        };
-        self.cloud.find_load_balancers(&search).await.map_err(provider_error)
-    }
-
-    async fn compare(&self, ctx: &CallContext, service: &v1::Service, nodes: &[v1::Node], to_change: bool) -> Result<Comparison> {
-        // What the user must mend needs no call.
-        let wanted = wanted::wanted(ctx.cluster(), service, nodes)?;
-        let found = self.find(ctx, service, to_change).await?;
-        let at_work = found.at_work;
-        let (mine, others) = split(found, &wanted.mark);
-        let present = mine.into_iter().next();
-        if let (None, Some(other)) = (&present, others.first()) {
-            return Err(not_owned(other));
-        }
-        let name = present.as_ref().map(|present| present.name.clone());
-        let name = name.unwrap_or_else(|| self.options.naming.name(ctx.cluster(), service));
-        let changes = difference(&name, present.as_ref(), &wanted);
-        Ok(Comparison { name, present, wanted, changes, at_work })
-    }
-
-    async fn put(&self, turn: Turn, name: String, wanted: Wanted) -> Result<LoadBalancer> {
-        let (cloud, origin) = (Arc::clone(&self.cloud), self.origin.clone());
-        to_the_end(turn, async move { cloud.put_load_balancer(&origin, &name, wanted).await.map_err(provider_error) }).await
-    }
-
-    async fn delete(&self, turn: Turn, names: Vec<String>, mark: Mark) -> Result<()> {
-        let (cloud, origin) = (Arc::clone(&self.cloud), self.origin.clone());
-        let work = async move {
-            for name in names {
-                cloud.delete_load_balancer(&origin, &name, &mark).await.map_err(provider_error)?;
-            }
-            Ok(())
-        };
-        to_the_end(turn, work).await
     }
 }
 
@@ -213,17 +162,4 @@ impl LoadBalancers for Balancers {
         let found = self.cloud.find_load_balancers(&search).await.map_err(provider_error)?;
         Ok(found.load_balancers.iter().map(answers::owned).collect())
     }
-}
-
-/// Those that are marked so, and the others.
-fn split(found: Found, mark: &Mark) -> (Vec<LoadBalancer>, Vec<LoadBalancer>) {
-    found.load_balancers.into_iter().partition(|one| one.wanted.mark.is_same_owner(mark))
-}
-
-fn not_owned(other: &LoadBalancer) -> ProviderError {
-    let mark = &other.wanted.mark;
-    ProviderError::not_owned(format!(
-        "load balancer {} belongs to service {}/{} (UID {}) of cluster {}; rename or remove it there",
-        other.name, mark.namespace, mark.service, mark.service_uid, mark.cluster_uid
-    ))
 }

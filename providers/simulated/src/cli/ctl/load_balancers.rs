@@ -9,10 +9,7 @@ use crate::cloud::load_balancers::LoadBalancerApi as _;
 use crate::cloud::load_balancers::model::{Edit, Listener, LoadBalancer, MAX_QPS};
 use crate::http::client::Client;
 
-/// As a table, addresses and counts; as JSON, everything:
-/// [{"name", "clusterUid", "namespace", "service", "serviceUid", "addresses": [..], "hostname"?, "state":
-/// "provisioning|ready", "targets": ["node", ..], "listeners": [{"port", "protocol", "nodePort"}], "maxQps"?, "mutations"}].
-/// `mutations` counts what its owner has done to it, the creation included; changes by `ctl` do not count.
+/// How load balancers are listed.
 #[derive(Debug, Args)]
 pub struct LoadBalancerList {
     /// table or json
@@ -23,6 +20,8 @@ pub struct LoadBalancerList {
 #[derive(Debug, Subcommand)]
 pub enum LoadBalancerCommand {
     /// Take targets away, or set another maximum of queries a second
+    ///
+    /// Its owner is not told: a core finds it by PlanLoadBalancer, and puts it right if it is told to.
     #[command(group = clap::ArgGroup::new("what").required(true).multiple(true))]
     Change {
         /// The load balancer
@@ -35,6 +34,8 @@ pub enum LoadBalancerCommand {
         max_qps: Option<u32>,
     },
     /// Remove a load balancer, and set its addresses free
+    ///
+    /// Its owner is not told.
     Remove {
         /// The load balancer
         name: String,

@@ -97,7 +97,7 @@ impl Plan {
             FaultName::Stale => self.lie_to(&hits, &Lie::Stale(Arc::clone(snapshot))),
             FaultName::LbInProgress => self.at_work = true,
             FaultName::ErrorAll | FaultName::Unauthenticated | FaultName::Throttle | FaultName::LbError | FaultName::LbQuota => {
-                self.fail(spec, &hits)
+                self.fail(spec, &hits);
             }
             FaultName::OtherIdentity | FaultName::LbOff => return false,
         }

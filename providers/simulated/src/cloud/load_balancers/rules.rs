@@ -151,7 +151,7 @@ impl LoadBalancers {
         let old = old.map(|old| old.addresses.as_slice()).unwrap_or_default();
         let one = |&family: &Family| {
             let old = old.iter().copied().find(|address| Family::of(*address) == family);
-            old.or_else(|| addresses::choose(name, family, &self.taken))
+            old.or_else(|| addresses::choose(name, family, |address| self.taken.contains(address)))
                 .ok_or_else(|| Failure::new(FailureCode::QuotaExceeded, format!("the cloud has no {family} address left")))
         };
         families.iter().map(one).collect()

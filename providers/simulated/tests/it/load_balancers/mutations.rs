@@ -109,3 +109,13 @@ async fn a_request_that_makes_no_sense_is_refused_by_its_field() {
         assert!(body["message"].as_str().unwrap().contains(words), "{body}");
     }
 }
+
+#[tokio::test]
+async fn the_request_of_the_documentation_is_understood() {
+    let (_cloud, url) = start_cloud(&[]);
+    let example = include_str!("../../../README.md").split("```json\n").nth(1).unwrap().split("```").next().unwrap();
+    let wanted: Value = serde_json::from_str(example).unwrap();
+    let request = reqwest::Client::new().put(format!("{url}/v1/load-balancers/web")).json(&wanted);
+    let answer: Value = request.send().await.unwrap().json().await.unwrap();
+    assert_eq!(answer["wanted"], wanted);
+}
