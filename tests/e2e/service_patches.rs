@@ -1,5 +1,6 @@
 //! What a real API server makes of the patches to Services, made by ccm-core's own writer under its own rights.
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
@@ -7,6 +8,7 @@ use ccm_core::cluster::convert;
 use ccm_core::cluster::gate::Gate;
 use ccm_core::cluster::patch::{ConditionChange, ServicePatch, ServiceWriter, StatusPatch, WriteError};
 use ccm_core::model::load_balancer::{Ingress, IngressAddress, IpMode, LoadBalancerStatus, PortStatus, Protocol};
+use ccm_core::model::provider_info::{KeySelector, Limits, ProviderInfo};
 use ccm_core::model::service::{Condition, Service};
 use ccm_core::model::term::Term;
 use ccm_core::names;
@@ -21,6 +23,24 @@ use tokio::sync::watch;
 
 const THEIRS: &str = "example.com/theirs";
 
+/// The gate wants one; it is asked nothing.
+fn provider() -> ProviderInfo {
+    ProviderInfo {
+        name: "test".into(),
+        version: "1".into(),
+        capabilities: BTreeSet::new(),
+        provider_id_prefixes: vec![],
+        cloud_identity: "cloud".into(),
+        cluster_id: None,
+        limits: Limits::default(),
+        node_labels: KeySelector::default(),
+        node_annotations: KeySelector::default(),
+        node_taints: KeySelector::default(),
+        node_conditions: BTreeSet::new(),
+        service_annotation_prefixes: vec![],
+    }
+}
+
 /// A Service of somebody's, and the writer.
 struct Desk {
     world: World,
@@ -34,7 +54,7 @@ impl Desk {
         let core = control_plane::client(&world.dir().join("ccm-core.kubeconfig")).await?;
         let term = Term { epoch: 1, holder: "test".into(), valid_until: Instant::now() + Duration::from_hours(1) };
         let (_, terms) = watch::channel(Some(term));
-        let (_, states) = watch::channel(ProviderState::Ready(std::sync::Arc::default()));
+        let (_, states) = watch::channel(ProviderState::Ready(Arc::new(provider())));
         let services = Api::namespaced(world.admin(), "default");
         Ok(Self { services, writer: ServiceWriter::new(core, Gate::new(terms, states)), world })
     }
@@ -87,7 +107,7 @@ async fn finalizers_of_others_stay_whatever_happens_to_ours() -> Result<()> {
     let annotations = BTreeMap::from([("old".to_owned(), None), ("new".to_owned(), Some("3".to_owned()))]);
     let patch = ServicePatch { finalizer: Some(true), annotations };
     let with = desk.writer.patch(&created, &patch).await?;
-    assert_eq!(with.finalizers, [THEIRS, names::LOAD_BALANCER_FINALIZER]);
+    assert_eq!(with.finalizers, [names::LOAD_BALANCER_FINALIZER, THEIRS], "the API server puts the new one first");
     assert_eq!(with.annotations.keys().collect::<Vec<_>>(), ["kept", "new"]);
     let again = desk.set(&with, true).await?;
     assert_eq!(again.finalizers, with.finalizers);
@@ -111,8 +131,9 @@ async fn a_service_goes_with_its_last_finalizer_and_is_gone_for_the_writer() -> 
     assert!(matches!(desk.set(&deleted, false).await, Err(WriteError::Gone)));
     let another = desk.create(&[]).await?;
     assert!(matches!(desk.writer.get(&deleted).await, Err(WriteError::Gone)), "another of its name is not this one");
-    let impostor = Service { uid: deleted.uid.clone(), ..another };
-    assert!(matches!(desk.set(&impostor, true).await, Err(WriteError::Conflict)), "the UID is another's");
+    let refused = desk.set(&deleted, true).await;
+    assert!(matches!(refused, Err(WriteError::Conflict)), "nothing is written to another of its name: {refused:?}");
+    assert!(!desk.writer.get(&another).await?.has_finalizer());
     desk.world.end().await
 }
 

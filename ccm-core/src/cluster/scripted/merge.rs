@@ -33,12 +33,10 @@ fn list(value: &mut Value) -> &mut Vec<Value> {
     value.as_array_mut().unwrap()
 }
 
+/// The patch's items come first.
 fn put_in(list: &mut Vec<Value>, items: &[Value]) {
-    for item in items {
-        if !list.contains(item) {
-            list.push(item.clone());
-        }
-    }
+    list.retain(|item| !items.contains(item));
+    list.splice(..0, items.iter().cloned());
 }
 
 fn take_out(from: &mut Value, items: &Value) {

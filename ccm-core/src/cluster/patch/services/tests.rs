@@ -73,7 +73,7 @@ async fn finalizer_and_annotations_are_one_patch_that_names_the_object_and_its_v
             },
         })
     );
-    assert_eq!(after.finalizers, ["example.com/theirs", names::LOAD_BALANCER_FINALIZER]);
+    assert_eq!(after.finalizers, [names::LOAD_BALANCER_FINALIZER, "example.com/theirs"]);
     assert_eq!(after.annotations.keys().collect::<Vec<_>>(), ["kept", "new"]);
 }
 
