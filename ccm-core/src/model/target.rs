@@ -73,7 +73,7 @@ impl TargetSet {
         targets.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         let mut content = Content(Sha256::new());
         targets.hash(&mut content);
-        let hash = content.0.finalize().iter().map(|byte| format!("{byte:02x}")).collect::<String>().into();
+        let hash = format!("{:x}", content.0.finalize()).into();
         Self { hash, targets: targets.into() }
     }
 
