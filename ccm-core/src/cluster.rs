@@ -6,7 +6,6 @@ pub mod nodes;
 pub mod patch;
 #[cfg(test)]
 pub mod scripted;
+pub mod services;
 pub mod state;
-
-#[cfg(test)]
-pub(crate) mod scripted_api;
+pub mod view;

@@ -15,6 +15,7 @@ mod leader_election;
 mod logging;
 mod nodes;
 mod provider;
+pub mod services;
 mod serving;
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,7 @@ pub use leader_election::LeaderElectionConfig;
 pub use logging::{LogFormat, LoggingConfig};
 pub use nodes::NodesConfig;
 pub use provider::ProviderConfig;
+pub use services::{Drift, ServicesConfig};
 pub use serving::ServingConfig;
 
 const ABOUT: &str =
@@ -47,6 +49,8 @@ struct Cli {
     nodes: nodes::NodesArgs,
     #[command(flatten)]
     deletion: deletion::DeletionArgs,
+    #[command(flatten)]
+    services: services::ServicesArgs,
     #[command(flatten)]
     leader_election: leader_election::LeaderElectionArgs,
     #[command(flatten)]
@@ -71,6 +75,8 @@ pub struct Config {
     pub nodes: NodesConfig,
     /// When a Node may be deleted.
     pub deletion: DeletionConfig,
+    /// The load balancers of Services.
+    pub services: ServicesConfig,
     /// The lease, and how it is given back.
     pub leader_election: LeaderElectionConfig,
     /// Health and metrics endpoints.
@@ -127,12 +133,14 @@ impl Config {
 impl Cli {
     fn validate(self) -> Result<Config, Invalid> {
         let mut warnings = self.compatibility.warnings()?;
+        let controllers = self.controllers.validate(&mut warnings)?;
         Ok(Config {
             provider: self.provider.validate()?,
             kubernetes: self.kubernetes.validate()?,
-            controllers: self.controllers.validate(&mut warnings)?,
             nodes: self.nodes.validate()?,
             deletion: self.deletion.validate()?,
+            services: self.services.validate(&controllers)?,
+            controllers,
             leader_election: self.leader_election.validate()?,
             serving: self.serving.validate(&mut warnings),
             logging: self.logging.validate(),

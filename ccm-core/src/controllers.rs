@@ -2,6 +2,9 @@
 //! (pure), `act` and `status`.
 pub mod node;
 pub mod node_lifecycle;
+pub mod queue;
+pub mod service;
+pub mod written;
 
 use std::sync::Arc;
 

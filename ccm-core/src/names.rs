@@ -8,6 +8,8 @@ pub const LEASE: &str = "cloud-controller-manager";
 /// The `ConfigMap` that holds what must survive a restart is this and the provider's name.
 pub const STATE_CONFIG_MAP_PREFIX: &str = "ccm-core-";
 
+/// The source of the events of the service controller; Go's, which is not the controller's name.
+pub const SERVICE_EVENT_SOURCE: &str = "service-controller";
 /// Keeps a Service until its load balancer is gone.
 pub const LOAD_BALANCER_FINALIZER: &str = "service.kubernetes.io/load-balancer-cleanup";
 /// The Service condition that says how its load balancer stands.

@@ -29,7 +29,7 @@ use acceptance::Acceptance;
 use candidacy::Candidacy;
 use health::Health;
 use leader_election::{Elector, ElectorConfig, Ending, Leading};
-use metrics::{ControllerMetrics, LeaderMetrics, NodeMetrics, ProcessMetrics};
+use metrics::{ControllerMetrics, LeaderMetrics, NodeMetrics, ProcessMetrics, ServiceMetrics};
 use serving::{Endpoints, Server};
 use tenure::Tenures;
 
@@ -77,6 +77,7 @@ async fn serve(config: &Config, health: &Health, registry: Registry, background:
 
 struct Metrics {
     nodes: NodeMetrics,
+    services: ServiceMetrics,
     provider: ProviderMetrics,
     leader: LeaderMetrics,
     controllers: ControllerMetrics,
@@ -87,6 +88,7 @@ impl Metrics {
         ProcessMetrics::register(registry);
         Self {
             nodes: NodeMetrics::new(registry),
+            services: ServiceMetrics::new(registry),
             provider: ProviderMetrics::new(registry),
             leader: LeaderMetrics::new(registry),
             controllers: ControllerMetrics::new(registry),

@@ -1,7 +1,12 @@
 //! From Kubernetes' types to the model's. Whatever the controllers do not use is left behind, to save memory.
+mod service;
+
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1 as core;
 
+pub use self::service::service;
 use crate::model::node::{Address, AddressType, Condition, ConditionStatus, Node, Ready, Taint};
 
 /// Annotations that are large and that nobody here reads.
@@ -13,8 +18,6 @@ pub fn node(node: core::Node) -> Node {
     let spec = spec.unwrap_or_default();
     let status = status.unwrap_or_default();
     let conditions: Vec<_> = status.conditions.unwrap_or_default().into_iter().map(condition).collect();
-    let mut annotations = metadata.annotations.unwrap_or_default();
-    annotations.retain(|key, _| !DROPPED_ANNOTATIONS.contains(&key.as_str()));
     Node {
         name: metadata.name.unwrap_or_default(),
         uid: metadata.uid.unwrap_or_default(),
@@ -22,7 +25,7 @@ pub fn node(node: core::Node) -> Node {
         created_at: metadata.creation_timestamp.map_or(Timestamp::UNIX_EPOCH, |time| time.0),
         deleted_at: metadata.deletion_timestamp.map(|time| time.0),
         labels: metadata.labels.unwrap_or_default(),
-        annotations,
+        annotations: annotations(metadata.annotations),
         provider_id: spec.provider_id.filter(|id| !id.is_empty()),
         taints: spec.taints.unwrap_or_default().into_iter().map(taint).collect(),
         unschedulable: spec.unschedulable.unwrap_or_default(),
@@ -32,6 +35,12 @@ pub fn node(node: core::Node) -> Node {
         addresses: status.addresses.unwrap_or_default().into_iter().filter_map(address).collect(),
         system_uuid: status.node_info.map(|info| info.system_uuid).filter(|uuid| !uuid.is_empty()),
     }
+}
+
+fn annotations(all: Option<BTreeMap<String, String>>) -> BTreeMap<String, String> {
+    let mut annotations = all.unwrap_or_default();
+    annotations.retain(|key, _| !DROPPED_ANNOTATIONS.contains(&key.as_str()));
+    annotations
 }
 
 fn taint(taint: core::Taint) -> Taint {

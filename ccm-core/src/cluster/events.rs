@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::model::node::Node;
+use crate::model::service::Service;
 
 /// How many events may wait to be written.
 const QUEUE: usize = 16_384;
@@ -31,7 +32,7 @@ const LONGEST_REASON: usize = 128;
 /// What an event is about.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Subject {
-    /// `Node`, `ConfigMap`, ….
+    /// `Node`, `Service`, `ConfigMap`, ….
     pub kind: &'static str,
     /// Empty for cluster-wide objects.
     pub namespace: String,
@@ -44,6 +45,12 @@ pub struct Subject {
 impl From<&Node> for Subject {
     fn from(node: &Node) -> Self {
         Self { kind: "Node", namespace: String::new(), name: node.name.clone(), uid: node.uid.clone() }
+    }
+}
+
+impl From<&Service> for Subject {
+    fn from(service: &Service) -> Self {
+        Self { kind: "Service", namespace: service.namespace.clone(), name: service.name.clone(), uid: service.uid.clone() }
     }
 }
 

@@ -1,16 +1,14 @@
-//! Writes to nodes. Every one asks the gate first, names the very object it means by UID, and fails rather than overwrite
-//! what it has not seen.
-#[cfg(test)]
-mod tests;
+//! Writes to nodes and Services. Every one asks the gate first, names the very object it means by UID, and fails rather than
+//! overwrite what it has not seen.
+mod nodes;
+mod services;
 
-use k8s_openapi::api::core::v1 as core;
-use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
-use kube::{Api, Client};
+use kube::api::PatchParams;
 use serde_json::{Map, Value, json};
 
-use super::convert;
-use super::gate::{Closed, Gate};
-use crate::model::node::{Address, Node, Taint};
+pub use self::nodes::{NodePatch, NodeWriter};
+pub use self::services::{ConditionChange, ServicePatch, ServiceWriter, StatusPatch};
+use super::gate::Closed;
 
 /// The field manager of every write.
 pub const FIELD_MANAGER: &str = "ccm-core";
@@ -42,124 +40,14 @@ impl From<kube::Error> for WriteError {
     }
 }
 
-/// What changes of a node's metadata and spec, in one write; absent means "as it is".
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NodePatch {
-    /// Labels to set.
-    pub labels: std::collections::BTreeMap<String, String>,
-    /// Annotations to set.
-    pub annotations: std::collections::BTreeMap<String, String>,
-    /// `spec.providerID`; it can be set once.
-    pub provider_id: Option<String>,
-    /// The whole list of taints.
-    pub taints: Option<Vec<Taint>>,
-}
-
-impl NodePatch {
-    /// Whether nothing would change.
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
-/// The only way to write to nodes.
-#[derive(Clone)]
-pub struct NodeWriter {
-    nodes: Api<core::Node>,
-    gate: Gate,
-}
-
-impl NodeWriter {
-    /// A writer behind a gate.
-    pub fn new(client: Client, gate: Gate) -> Self {
-        Self { nodes: Api::all(client), gate }
-    }
-
-    /// The gate, for those who want to know before they begin.
-    pub fn gate(&self) -> &Gate {
-        &self.gate
-    }
-
-    /// The node as the API server has it now, past every cache.
-    pub async fn get(&self, name: &str) -> Result<Node, WriteError> {
-        Ok(convert::node(self.nodes.get(name).await?))
-    }
-
-    /// Changes labels, annotations, providerID and taints at once, if the node is still at the resourceVersion that was read.
-    pub async fn patch(&self, node: &Node, patch: &NodePatch) -> Result<Node, WriteError> {
-        self.gate.check()?;
-        let body = Patch::Strategic(node_body(node, patch));
-        Ok(convert::node(self.nodes.patch(&node.name, &params(), &body).await?))
-    }
-
-    /// Replaces the addresses in the node's status, if the node is still at the resourceVersion that was read.
-    pub async fn patch_addresses(&self, node: &Node, addresses: &[Address]) -> Result<Node, WriteError> {
-        self.gate.check()?;
-        let body = Patch::Strategic(addresses_body(node, addresses));
-        Ok(convert::node(self.nodes.patch_status(&node.name, &params(), &body).await?))
-    }
-
-    /// Deletes exactly this node, at exactly this resourceVersion.
-    pub async fn delete(&self, node: &Node) -> Result<(), WriteError> {
-        self.gate.check()?;
-        let preconditions = Preconditions { uid: Some(node.uid.clone()), resource_version: Some(node.resource_version.clone()) };
-        let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
-        self.nodes.delete(&node.name, &params).await?;
-        Ok(())
-    }
-}
-
 fn params() -> PatchParams {
     PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() }
 }
 
-fn identity(node: &Node) -> Map<String, Value> {
+/// The part of a patch's metadata that makes it hold for one version of one object.
+fn identity(uid: &str, resource_version: &str) -> Map<String, Value> {
     let mut metadata = Map::new();
-    metadata.insert("uid".into(), json!(node.uid));
-    metadata.insert("resourceVersion".into(), json!(node.resource_version));
+    metadata.insert("uid".into(), json!(uid));
+    metadata.insert("resourceVersion".into(), json!(resource_version));
     metadata
-}
-
-fn node_body(node: &Node, patch: &NodePatch) -> Value {
-    let mut metadata = identity(node);
-    let mut spec = Map::new();
-    if !patch.labels.is_empty() {
-        metadata.insert("labels".into(), json!(patch.labels));
-    }
-    if !patch.annotations.is_empty() {
-        metadata.insert("annotations".into(), json!(patch.annotations));
-    }
-    if let Some(provider_id) = &patch.provider_id {
-        spec.insert("providerID".into(), json!(provider_id));
-    }
-    if let Some(taints) = &patch.taints {
-        spec.insert("taints".into(), taints.iter().map(taint_body).collect());
-    }
-    let mut body = Map::new();
-    body.insert("metadata".into(), metadata.into());
-    if !spec.is_empty() {
-        body.insert("spec".into(), spec.into());
-    }
-    body.into()
-}
-
-fn taint_body(taint: &Taint) -> Value {
-    let mut body = Map::new();
-    body.insert("key".into(), json!(taint.key));
-    body.insert("effect".into(), json!(taint.effect));
-    if let Some(value) = &taint.value {
-        body.insert("value".into(), json!(value));
-    }
-    if let Some(time) = &taint.time_added {
-        body.insert("timeAdded".into(), json!(time.to_string()));
-    }
-    body.into()
-}
-
-/// A strategic merge would merge addresses by their type and mix up two of one type: the list is replaced as a whole.
-fn addresses_body(node: &Node, addresses: &[Address]) -> Value {
-    let replace = json!({ "$patch": "replace" });
-    let entries = addresses.iter().map(|address| json!({ "type": address.kind.as_str(), "address": address.value }));
-    let list: Vec<_> = std::iter::once(replace).chain(entries).collect();
-    json!({ "metadata": identity(node), "status": { "addresses": list } })
 }

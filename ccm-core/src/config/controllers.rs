@@ -5,7 +5,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::Invalid;
-use crate::names::controllers::{NODE, NODE_LIFECYCLE};
+use crate::names::controllers::{NODE, NODE_LIFECYCLE, SERVICE};
 
 /// A controller that may be named.
 struct Known {
@@ -19,7 +19,7 @@ struct Known {
 const KNOWN: [Known; 5] = [
     Known { name: NODE, alias: "cloud-node", built: true },
     Known { name: NODE_LIFECYCLE, alias: "cloud-node-lifecycle", built: true },
-    Known { name: "service-lb-controller", alias: "service", built: false },
+    Known { name: SERVICE, alias: "service", built: true },
     Known { name: "node-route-controller", alias: "route", built: false },
     Known { name: "node-ipam-controller", alias: "nodeipam", built: false },
 ];
@@ -29,9 +29,9 @@ const KNOWN: [Known; 5] = [
 pub(super) struct ControllersArgs {
     /// Which controllers run: "*" all, "foo" foo, "-foo" all but foo
     ///
-    /// Controllers (aliases in brackets): cloud-node-controller (cloud-node), cloud-node-lifecycle-controller (cloud-node-lifecycle).
-    /// Known and not part of this version: service-lb-controller (service), node-route-controller (route),
-    /// node-ipam-controller (nodeipam).
+    /// Controllers (aliases in brackets): cloud-node-controller (cloud-node), cloud-node-lifecycle-controller (cloud-node-lifecycle),
+    /// service-lb-controller (service).
+    /// Known and not part of this version: node-route-controller (route), node-ipam-controller (nodeipam).
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "*", allow_hyphen_values = true)]
     controllers: Vec<String>,
 }

@@ -6,7 +6,6 @@
 pub mod act;
 pub mod decide;
 pub mod observe;
-pub mod queue;
 pub mod status;
 #[cfg(test)]
 mod tests;
@@ -24,12 +23,12 @@ use tokio_util::sync::CancellationToken;
 
 use self::decide::decide;
 use self::observe::Observed;
-use self::queue::{Cause, Pause, Queue};
 use self::status::Status;
 use self::work::{Outcome, Worker};
 use super::NodeContext;
+use super::queue::{Cause, Pause, Pauses, Queue};
+use super::written::Written;
 use crate::model::instance::NodeQuery;
-use crate::model::node::Node;
 use crate::model::provider_info::{Capability, ProviderInfo};
 use crate::names;
 use crate::runtime::health::Check;
@@ -64,13 +63,19 @@ fn refreshes(frequency: Duration) -> Interval {
     interval
 }
 
+const PAUSES: Pauses = Pauses {
+    first: Duration::from_millis(500),
+    longest: Duration::from_mins(2),
+    slow: Duration::from_mins(5),
+    slowest: Duration::from_mins(5),
+};
+
 struct Driver {
     worker: Arc<Worker>,
     queue: Queue,
     tasks: JoinSet<Outcome>,
     names: HashMap<Id, String>,
-    /// Nodes that were written to and that the watch has not shown since.
-    written: HashMap<String, u64>,
+    written: Written,
     /// The provider, while it can be used. Otherwise nodes only gather in the queue.
     provider: Option<Arc<ProviderInfo>>,
 }
@@ -81,10 +86,10 @@ impl Driver {
         let writes = Semaphore::new(config.concurrent_writes.max(1));
         Self {
             worker: Arc::new(Worker { ctx, status, writes, shutdown }),
-            queue: Queue::default(),
+            queue: Queue::new(PAUSES),
             tasks: JoinSet::new(),
             names: HashMap::new(),
-            written: HashMap::new(),
+            written: Written::default(),
             provider: None,
         }
     }
@@ -149,7 +154,7 @@ impl Driver {
 
     fn begin(&mut self, name: String, cause: Cause, provider: &Arc<ProviderInfo>) {
         let Some(node) = self.worker.ctx.nodes.get(&name) else { return self.forget(&name) };
-        if self.is_old(&node) {
+        if self.written.is_ahead_of(&name, &node.resource_version) {
             return;
         }
         let observed = Observed { node, provider: Arc::clone(provider), refresh: cause == Cause::Refresh, answer: None };
@@ -162,16 +167,6 @@ impl Driver {
         }
     }
 
-    /// Whether the watch has yet to show the last write to this node; it will name the node then.
-    fn is_old(&mut self, node: &Node) -> bool {
-        let Some(written) = self.written.get(&node.name) else { return false };
-        let old = node.resource_version.parse::<u64>().is_ok_and(|version| version < *written);
-        if !old {
-            self.written.remove(&node.name);
-        }
-        old
-    }
-
     fn ended(&mut self, ended: Result<(Id, Outcome), JoinError>) {
         let (id, outcome) = ended.unwrap_or_else(|error| {
             tracing::error!(%error, "work at a node broke off; it is repeated");
@@ -180,7 +175,7 @@ impl Driver {
         let Some(name) = self.names.remove(&id) else { return };
         match outcome {
             Outcome::Done { written } => {
-                self.written.extend(written.map(|version| (name.clone(), version)));
+                written.into_iter().for_each(|version| self.written.note(&name, version));
                 self.queue.finish(&name);
             }
             Outcome::Again(pause) => self.retry(&name, pause),
@@ -198,7 +193,7 @@ impl Driver {
 
     fn forget(&mut self, name: &str) {
         self.queue.forget(name);
-        self.written.remove(name);
+        self.written.forget(name);
         self.worker.status.forget(name);
     }
 }

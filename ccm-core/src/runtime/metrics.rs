@@ -67,6 +67,60 @@ impl NodeMetrics {
     }
 }
 
+/// What the service controller counts.
+#[derive(Clone, Debug)]
+pub struct ServiceMetrics {
+    /// Load balancers that were made, changed or removed.
+    pub syncs: Counter,
+    /// From a change of the nodes until the last load balancer had its new targets, in seconds.
+    pub node_sync_latency: Histogram,
+    /// Load balancers whose targets could not be changed.
+    pub node_sync_errors: Counter,
+    /// How long it took to change the targets of one load balancer, in seconds.
+    pub update_latency: Histogram,
+    /// Comparisons that found a load balancer changed behind our back.
+    pub drift_found: Counter,
+}
+
+impl ServiceMetrics {
+    /// Registers them.
+    pub fn new(registry: &mut Registry) -> Self {
+        // Go's begin at a second; most are done sooner here.
+        let latency = || Histogram::new(exponential_buckets(0.0625, 2.0, 19));
+        let metrics = Self {
+            syncs: Counter::default(),
+            node_sync_latency: latency(),
+            node_sync_errors: Counter::default(),
+            update_latency: latency(),
+            drift_found: Counter::default(),
+        };
+        let controller = registry.sub_registry_with_prefix("service_controller");
+        controller.register("loadbalancer_sync", "Load balancers made, changed or removed", metrics.syncs.clone());
+        controller.register(
+            "nodesync_latency_seconds",
+            "Seconds from a change of the nodes until every load balancer had its new targets",
+            metrics.node_sync_latency.clone(),
+        );
+        controller.register(
+            "nodesync_error",
+            "Load balancers whose targets could not be changed",
+            metrics.node_sync_errors.clone(),
+        );
+        controller.register(
+            "update_loadbalancer_host_latency_seconds",
+            "Seconds that it took to change the targets of one load balancer",
+            metrics.update_latency.clone(),
+        );
+        let own = registry.sub_registry_with_prefix("ccm_core");
+        own.register(
+            "load_balancer_drift_found",
+            "Comparisons that found a load balancer changed behind our back",
+            metrics.drift_found.clone(),
+        );
+        metrics
+    }
+}
+
 /// The label of [`LeaderMetrics`].
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct LeaseName {

@@ -43,7 +43,6 @@ pub(super) enum Class {
 
 const AUTHENTICATION: Class = Ignored("in this version health and metrics are served without authentication, on loopback");
 const TLS: Class = Ignored("in this version health and metrics are plain HTTP, on loopback; a probe needs scheme: HTTP");
-const SERVICES: Class = Ignored("load balancers are not part of this version");
 const ROUTES: Class = Ignored("routes are not part of this version");
 const CIDRS: Class = Ignored("allocating node CIDRs is not part of this version");
 const WEBHOOKS: Class = Ignored("there are no webhooks");
@@ -81,7 +80,7 @@ pub(super) const FLAGS: &[Flag] = &[
     value("cluster-name", Honoured, &[]),
     value("concurrent-node-status-updates", Honoured, &[]),
     value("concurrent-node-syncs", Honoured, &[]),
-    value("concurrent-service-syncs", SERVICES, &[]),
+    value("concurrent-service-syncs", Honoured, &[]),
     boolean("configure-cloud-routes", ROUTES, &["false"]),
     boolean("contention-profiling", PROFILES, &["false"]),
     value("controller-start-interval", Ignored("controllers start together; they share their watches and look-ups"), &["0", "0s"]),

@@ -9,10 +9,10 @@ use tokio_util::sync::CancellationToken;
 use super::act::{Acted, act};
 use super::decide::{Again, decide};
 use super::observe::{Observed, look_up};
-use super::queue::Pause;
 use super::status::Status;
 use crate::cluster::patch::WriteError;
 use crate::controllers::NodeContext;
+use crate::controllers::queue::Pause;
 use crate::model::node::Node;
 use crate::provider::{self, ProviderError};
 

@@ -1,5 +1,5 @@
-//! Which nodes are to be looked at now, which later, and which have somebody at work on them. It knows names and times, not
-//! what is done about a node.
+//! Which objects are to be looked at now, which later, and which have somebody at work on them. It knows names and times, not
+//! what is done about an object.
 #[cfg(test)]
 mod tests;
 
@@ -10,14 +10,20 @@ use futures::StreamExt;
 use tokio_util::time::DelayQueue;
 use tokio_util::time::delay_queue::Key;
 
-/// The first pause after a failure; it doubles with each.
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
-/// The longest pause that doubling leads to.
-const LONGEST_PAUSE: Duration = Duration::from_mins(2);
-/// The pause where only a person can mend what is wrong.
-const SLOW_PAUSE: Duration = Duration::from_mins(5);
+/// How long a queue pauses after failures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pauses {
+    /// The first pause after a failure; it doubles with each.
+    pub first: Duration,
+    /// The longest pause that doubling leads to.
+    pub longest: Duration,
+    /// The first pause where only a person can mend what is wrong; it doubles, too.
+    pub slow: Duration,
+    /// The longest of those.
+    pub slowest: Duration,
+}
 
-/// When to look at a node again.
+/// When to look at an object again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pause {
     /// Longer each time, and never shorter than what the provider asked for.
@@ -25,11 +31,13 @@ pub enum Pause {
         /// The provider's wish.
         at_least: Option<Duration>,
     },
-    /// After minutes.
+    /// Longer each time, from a long one on.
     Slow,
+    /// After this long: nothing failed.
+    Exactly(Duration),
 }
 
-/// Why a node is looked at.
+/// Why an object is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cause {
     /// It appeared, changed or went.
@@ -40,11 +48,11 @@ pub enum Cause {
     Refresh,
 }
 
-/// The queue. A node is in it once, whatever happens to it.
-#[derive(Default)]
+/// The queue. An object is in it once, whatever happens to it.
 pub struct Queue {
+    pauses: Pauses,
     ready: HashMap<String, Cause>,
-    /// Nodes at which somebody is at work, and whether they were named meanwhile.
+    /// Objects at which somebody is at work, and whether they were named meanwhile.
     busy: HashMap<String, Option<Cause>>,
     waiting: HashMap<String, Waiting>,
     timers: DelayQueue<String>,
@@ -53,12 +61,17 @@ pub struct Queue {
 struct Waiting {
     timer: Option<Key>,
     failures: u32,
-    /// What the last attempt was made with. As long as it is the same, a change of the node does not cut the pause short.
+    /// What the last attempt was made with. As long as it is the same, a change of the object does not cut the pause short.
     seen: u64,
 }
 
 impl Queue {
-    /// Names a node. One at which somebody is at work is refreshed by that.
+    /// Nothing is in it yet.
+    pub fn new(pauses: Pauses) -> Self {
+        Self { pauses, ready: HashMap::new(), busy: HashMap::new(), waiting: HashMap::new(), timers: DelayQueue::new() }
+    }
+
+    /// Names an object. One at which somebody is at work is refreshed by that.
     pub fn add(&mut self, name: String, cause: Cause) {
         match self.busy.get_mut(&name) {
             Some(_) if cause == Cause::Refresh => {}
@@ -70,7 +83,7 @@ impl Queue {
         }
     }
 
-    /// The nodes to look at now.
+    /// The objects to look at now.
     pub fn take_ready(&mut self) -> HashMap<String, Cause> {
         std::mem::take(&mut self.ready)
     }
@@ -84,7 +97,7 @@ impl Queue {
         Some(name)
     }
 
-    /// Begins work at a node, unless it pauses after a failure and nothing that mattered (`seen`) has changed.
+    /// Begins work at an object, unless it pauses after a failure and nothing that mattered (`seen`) has changed.
     pub fn begin(&mut self, name: &str, cause: Cause, seen: u64) -> bool {
         if let Some(waiting) = self.waiting.get_mut(name) {
             if cause != Cause::Due && waiting.timer.is_some() && waiting.seen == seen {
@@ -100,23 +113,23 @@ impl Queue {
         true
     }
 
-    /// Work at a node is done.
+    /// Work at an object is done.
     pub fn finish(&mut self, name: &str) {
         self.waiting.remove(name);
         self.release(name);
     }
 
-    /// Work at a node failed, and is repeated after a pause, the length of which this answers.
+    /// Work at an object failed or has yet to end, and is repeated after a pause, the length of which this answers.
     pub fn retry(&mut self, name: &str, pause: Pause) -> Option<Duration> {
         let waiting = self.waiting.get_mut(name)?;
-        let length = length(pause, waiting.failures);
-        waiting.failures = waiting.failures.saturating_add(1);
+        let length = self.pauses.length(pause, waiting.failures);
+        waiting.failures = if matches!(pause, Pause::Exactly(_)) { 0 } else { waiting.failures.saturating_add(1) };
         waiting.timer = Some(self.timers.insert(name.to_owned(), length));
         self.release(name);
         Some(length)
     }
 
-    /// The node is gone.
+    /// The object is gone.
     pub fn forget(&mut self, name: &str) {
         if let Some(timer) = self.waiting.remove(name).and_then(|waiting| waiting.timer) {
             self.timers.remove(&timer);
@@ -130,14 +143,20 @@ impl Queue {
     }
 }
 
-/// Jittered by half either way, so that what failed together does not return together.
-fn length(pause: Pause, failures: u32) -> Duration {
-    let spread = rand::random_range(0.5..1.5);
-    match pause {
-        Pause::Slow => SLOW_PAUSE.mul_f64(spread),
-        Pause::BackOff { at_least } => {
-            let doubled = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(failures)).min(LONGEST_PAUSE).mul_f64(spread);
-            at_least.map_or(doubled, |least| doubled.max(least.mul_f64(0.5 + spread)))
+impl Pauses {
+    /// Jittered, so that what failed together does not return together, and never shorter than what the provider asked for.
+    fn length(&self, pause: Pause, failures: u32) -> Duration {
+        let spread = rand::random_range(0.5..1.5);
+        let doubled = |first: Duration, longest: Duration| {
+            first.saturating_mul(2_u32.saturating_pow(failures)).min(longest).mul_f64(spread)
+        };
+        match pause {
+            Pause::Exactly(length) => length,
+            Pause::Slow => doubled(self.slow, self.slowest),
+            Pause::BackOff { at_least } => {
+                let doubled = doubled(self.first, self.longest);
+                at_least.map_or(doubled, |least| doubled.max(least.mul_f64(0.5 + spread)))
+            }
         }
     }
 }

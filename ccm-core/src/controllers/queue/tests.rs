@@ -1,8 +1,15 @@
-//! When nodes are looked at again. Time is virtual.
+//! When objects are looked at again. Time is virtual.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 use super::*;
 
+const FIRST: Duration = Duration::from_millis(500);
+const LONGEST: Duration = Duration::from_mins(2);
 const BACK_OFF: Pause = Pause::BackOff { at_least: None };
+
+fn queue() -> Queue {
+    let slow = Duration::from_mins(5);
+    Queue::new(Pauses { first: FIRST, longest: LONGEST, slow, slowest: slow })
+}
 
 fn failed(queue: &mut Queue, seen: u64) -> Duration {
     assert!(queue.begin("a", Cause::Due, seen));
@@ -11,7 +18,7 @@ fn failed(queue: &mut Queue, seen: u64) -> Duration {
 
 #[test]
 fn a_node_that_is_named_often_is_taken_once_with_its_strongest_cause() {
-    let mut queue = Queue::default();
+    let mut queue = queue();
     for cause in [Cause::Changed, Cause::Refresh, Cause::Changed] {
         queue.add("a".into(), cause);
     }
@@ -21,7 +28,7 @@ fn a_node_that_is_named_often_is_taken_once_with_its_strongest_cause() {
 
 #[tokio::test(start_paused = true)]
 async fn a_node_at_work_waits_for_the_end_and_is_not_forgotten() {
-    let mut queue = Queue::default();
+    let mut queue = queue();
     assert!(queue.begin("a", Cause::Changed, 1));
     queue.add("a".into(), Cause::Changed);
     assert!(queue.take_ready().is_empty());
@@ -31,7 +38,7 @@ async fn a_node_at_work_waits_for_the_end_and_is_not_forgotten() {
 
 #[tokio::test(start_paused = true)]
 async fn a_refresh_of_a_node_at_work_is_dropped() {
-    let mut queue = Queue::default();
+    let mut queue = queue();
     assert!(queue.begin("a", Cause::Changed, 1));
     queue.add("a".into(), Cause::Refresh);
     queue.finish("a");
@@ -40,16 +47,16 @@ async fn a_refresh_of_a_node_at_work_is_dropped() {
 
 #[tokio::test(start_paused = true)]
 async fn pauses_grow_to_a_bound_and_begin_anew_when_the_node_changes() {
-    let mut queue = Queue::default();
+    let mut queue = queue();
     let pauses: Vec<_> = (0..40).map(|_| failed(&mut queue, 1)).collect();
-    assert!(pauses[0] < FIRST_PAUSE * 2 && pauses[4] > FIRST_PAUSE * 4, "{pauses:?}");
-    assert!(pauses.iter().all(|pause| *pause < LONGEST_PAUSE * 2), "{pauses:?}");
-    assert!(failed(&mut queue, 2) < FIRST_PAUSE * 2);
+    assert!(pauses[0] < FIRST * 2 && pauses[4] > FIRST * 4, "{pauses:?}");
+    assert!(pauses.iter().all(|pause| *pause < LONGEST * 2), "{pauses:?}");
+    assert!(failed(&mut queue, 2) < FIRST * 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_providers_wish_is_a_lower_bound() {
-    let mut queue = Queue::default();
+    let mut queue = queue();
     let least = Duration::from_secs(30);
     for seen in 0..50 {
         assert!(queue.begin("a", Cause::Due, seen));
@@ -59,7 +66,7 @@ async fn the_providers_wish_is_a_lower_bound() {
 
 #[tokio::test(start_paused = true)]
 async fn only_a_change_that_matters_cuts_a_pause_short() {
-    let mut queue = Queue::default();
+    let mut queue = queue();
     failed(&mut queue, 1);
     assert!(!queue.begin("a", Cause::Changed, 1));
     assert!(!queue.begin("a", Cause::Refresh, 1));
@@ -70,7 +77,7 @@ async fn only_a_change_that_matters_cuts_a_pause_short() {
 
 #[tokio::test(start_paused = true)]
 async fn a_node_is_due_when_its_pause_ends_and_not_if_it_is_gone() {
-    let mut queue = Queue::default();
+    let mut queue = queue();
     let before = tokio::time::Instant::now();
     let pause = failed(&mut queue, 1);
     assert_eq!(queue.next_due().await.as_deref(), Some("a"));
@@ -79,4 +86,13 @@ async fn a_node_is_due_when_its_pause_ends_and_not_if_it_is_gone() {
     queue.retry("a", Pause::Slow).unwrap();
     queue.forget("a");
     assert_eq!(queue.next_due().await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_without_a_failure_is_kept_to_the_letter_and_makes_the_next_failure_the_first() {
+    let mut queue = queue();
+    (0..10).for_each(|_| drop(failed(&mut queue, 1)));
+    assert!(queue.begin("a", Cause::Due, 1));
+    assert_eq!(queue.retry("a", Pause::Exactly(Duration::from_secs(7))), Some(Duration::from_secs(7)));
+    assert!(failed(&mut queue, 1) < FIRST * 2);
 }

@@ -1,0 +1,59 @@
+//! What is known of a Service before a decision. Data only: the driver keeps it up to date.
+use std::sync::Arc;
+
+use super::decide::Classes;
+use super::targets::Targets;
+use crate::config::services::Drift;
+use crate::model::provider_info::ProviderInfo;
+use crate::model::service::Service;
+use crate::model::target::TargetSet;
+
+/// All that a decision about one Service rests on.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    /// The Service, as the watch last showed it.
+    pub service: Arc<Service>,
+    /// Who the provider is.
+    pub provider: Arc<ProviderInfo>,
+    /// Which classes are served.
+    pub classes: Arc<Classes>,
+    /// The nodes that count.
+    pub targets: Targets,
+    /// What this process knows of the load balancer.
+    pub known: Known,
+    /// Whether its turn has come to be compared with the cloud.
+    pub check_due: bool,
+    /// Whether the provider answers plans.
+    pub plans: bool,
+    /// What is done about drift.
+    pub drift: Drift,
+}
+
+/// What this process knows of a load balancer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Known {
+    /// Nothing yet.
+    #[default]
+    Nothing,
+    /// Something was begun, and how it ended is not known.
+    Doubt,
+    /// A plan said that it is not as asked.
+    Differs,
+    /// The provider said that it is as asked.
+    Applied(Applied),
+    /// The provider said that somebody else makes it, for a Service of this fingerprint.
+    Elsewhere(u64),
+}
+
+/// What a load balancer was made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Applied {
+    /// The Service's part.
+    pub fingerprint: u64,
+    /// What the nodes were like; see [`Targets::trigger`].
+    pub trigger: Arc<str>,
+    /// The targets.
+    pub set: TargetSet,
+    /// Whether drift was found and reported, and not repaired.
+    pub drifted: bool,
+}

@@ -1,0 +1,154 @@
+//! Tells people what becomes of a Service's load balancer: events, each failure once, a log line, metrics. The condition is
+//! written by `act`, since it is a write to the Service.
+use std::collections::{HashMap, HashSet};
+
+use parking_lot::Mutex;
+
+use super::decide::Frozen;
+use crate::cluster::events::{Events, Grade, Note};
+use crate::model::instance::Warning;
+use crate::model::service::Service;
+use crate::names::events;
+use crate::provider::ProviderError;
+use crate::runtime::metrics::ServiceMetrics;
+
+/// How many different remarks are remembered of one Service.
+const REMEMBERED: usize = 64;
+
+/// Tells, and remembers what it told.
+pub struct Status {
+    events: Events,
+    metrics: ServiceMetrics,
+    told: Mutex<HashMap<String, Told>>,
+}
+
+#[derive(Default)]
+struct Told {
+    uid: String,
+    remarks: HashSet<(String, String)>,
+}
+
+impl Status {
+    /// Nothing has been told yet.
+    pub fn new(events: Events, metrics: ServiceMetrics) -> Self {
+        Self { events, metrics, told: Mutex::default() }
+    }
+
+    /// A load balancer is about to be made or changed.
+    pub fn ensuring(&self, service: &Service) {
+        self.metrics.syncs.inc();
+        self.once(service, Grade::Normal, events::ENSURING_LOAD_BALANCER, "Ensuring load balancer", "");
+    }
+
+    /// It is as asked. What went wrong before is mended; should it go wrong again, that is news.
+    pub fn ensured(&self, service: &Service, targets: usize) {
+        self.forget(&service.key());
+        tracing::info!(service = service.key(), targets, "a load balancer is as asked");
+        self.normal(service, events::ENSURED_LOAD_BALANCER, "Ensured load balancer");
+        self.without_targets(service, targets);
+    }
+
+    /// It has other targets now.
+    pub fn updated(&self, service: &Service, targets: usize) {
+        self.forget(&service.key());
+        tracing::debug!(service = service.key(), targets, "a load balancer has other targets");
+        if targets > 0 {
+            self.normal(service, events::UPDATED_LOAD_BALANCER, "Updated load balancer with new hosts");
+        }
+        self.without_targets(service, targets);
+    }
+
+    /// It is about to be removed.
+    pub fn deleting(&self, service: &Service) {
+        self.metrics.syncs.inc();
+        self.once(service, Grade::Normal, events::DELETING_LOAD_BALANCER, "Deleting load balancer", "");
+    }
+
+    /// It is gone.
+    pub fn deleted(&self, service: &Service) {
+        self.forget(&service.key());
+        tracing::info!(service = service.key(), "a load balancer is gone");
+        self.normal(service, events::DELETED_LOAD_BALANCER, "Deleted load balancer");
+    }
+
+    /// A call failed. The same reason is told once until something succeeds, whatever its words.
+    pub fn failed(&self, service: &Service, event: &'static str, doing: &str, error: &ProviderError) {
+        tracing::debug!(service = service.key(), reason = error.reason, error = error.message, "{doing} failed");
+        self.once(service, Grade::Warning, event, &format!("Error {doing} load balancer: {error}"), &error.reason);
+    }
+
+    /// What the provider wants the user to know although the call succeeded.
+    pub fn warned(&self, service: &Service, warnings: &[Warning]) {
+        for Warning { reason, message } in warnings {
+            let news = self.is_news(service, reason, message);
+            if news {
+                self.publish(service, Grade::Warning, reason.clone(), message.clone());
+            }
+        }
+    }
+
+    /// A Service of ours is left alone.
+    pub fn frozen(&self, service: &Service, why: &Frozen) {
+        match why {
+            Frozen::Class(class) => {
+                let class = if class.is_empty() { "the default class".to_owned() } else { format!("class {class:?}") };
+                let message = format!(
+                    "The load balancer stays as it is: {class} is not served any more; add it to --load-balancer-classes (or set \
+                     --load-balancer-default-class), or remove the load balancer and the finalizer by hand"
+                );
+                self.once(service, Grade::Warning, events::LOAD_BALANCER_CLASS_NOT_SERVED, &message, "");
+            }
+            Frozen::Unsupported => {
+                let message = "The provider does not serve load balancers: everything stays as it is until one does";
+                self.once(service, Grade::Warning, events::LOAD_BALANCERS_UNSUPPORTED, message, "");
+            }
+        }
+    }
+
+    /// The cloud differs from what was asked.
+    pub fn drifted(&self, service: &Service, changes: &[String], repair: bool) {
+        self.metrics.drift_found.inc();
+        let what = changes.join("; ");
+        let then = if repair { "it is repaired" } else { "it stays so (--load-balancer-drift=report)" };
+        let message = format!("The load balancer is not as it was made, and {then}. Ensure would: {what}");
+        self.once(service, Grade::Warning, events::LOAD_BALANCER_DRIFT, &message, &what);
+    }
+
+    /// The Service is gone, or whatever was wrong is mended.
+    pub fn forget(&self, key: &str) {
+        self.told.lock().remove(key);
+    }
+
+    fn without_targets(&self, service: &Service, targets: usize) {
+        if targets == 0 {
+            let message = "There are no available nodes for LoadBalancer";
+            self.once(service, Grade::Warning, events::UNAVAILABLE_LOAD_BALANCER, message, "");
+        }
+    }
+
+    fn normal(&self, service: &Service, reason: &'static str, message: &str) {
+        self.publish(service, Grade::Normal, reason.to_owned(), message.to_owned());
+    }
+
+    fn once(&self, service: &Service, grade: Grade, reason: &'static str, message: &str, about: &str) {
+        if self.is_news(service, reason, about) {
+            if grade == Grade::Warning {
+                tracing::warn!(service = service.key(), reason, "{message}");
+            }
+            self.publish(service, grade, reason.to_owned(), message.to_owned());
+        }
+    }
+
+    fn is_news(&self, service: &Service, reason: &str, about: &str) -> bool {
+        let mut told = self.told.lock();
+        let told = told.entry(service.key()).or_default();
+        if told.uid != service.uid || told.remarks.len() >= REMEMBERED {
+            *told = Told { uid: service.uid.clone(), ..Told::default() };
+        }
+        told.remarks.insert((reason.to_owned(), about.to_owned()))
+    }
+
+    fn publish(&self, service: &Service, grade: Grade, reason: String, message: String) {
+        self.events.publish(Note { subject: service.into(), grade, reason, message });
+    }
+}

@@ -1,0 +1,300 @@
+//! One Service, from its step to the last write that follows. Many run at once, as many as the provider says it can take.
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio_util::sync::CancellationToken;
+
+use super::act::{Deed, act, hold};
+use super::decide::{Purpose, Step, fingerprint};
+use super::observe::{Applied, Known, Observed};
+use super::status::Status;
+use crate::cluster::gate::Closed;
+use crate::cluster::patch::{ServiceWriter, WriteError};
+use crate::config::services::Drift;
+use crate::controllers::queue::Pause;
+use crate::model::load_balancer::{Ensured, Extras, Planned, Progress};
+use crate::model::service::Service;
+use crate::model::target::TargetSet;
+use crate::names::events;
+use crate::provider::{Identity, LoadBalancers, Outcome, ProviderError};
+use crate::runtime::metrics::ServiceMetrics;
+
+/// How work at a Service ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// What is known of the load balancer now.
+    pub known: Known,
+    /// What is to be done next.
+    pub next: Next,
+    /// The resourceVersion of the last write.
+    pub written: Option<u64>,
+}
+
+/// What is to be done next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Nothing, until something changes.
+    Nothing,
+    /// Decide again, now.
+    Decide,
+    /// The same again, later.
+    Again(Pause),
+    /// The same again, later, and nothing else before: the cloud limits the rate of calls.
+    Calm(Option<Duration>),
+    /// The provider does not answer plans after all.
+    NoPlans,
+}
+
+/// What work at any Service needs.
+pub struct Worker {
+    /// The way to write to Services.
+    pub writer: ServiceWriter,
+    /// The provider's load balancers.
+    pub load_balancers: Arc<dyn LoadBalancers>,
+    /// Who the provider is; asked again when it refuses what it said it serves.
+    pub identity: Arc<dyn Identity>,
+    /// Who tells.
+    pub status: Status,
+    /// What is counted.
+    pub metrics: ServiceMetrics,
+    /// Ends calls that change nothing. A call that changes the cloud is waited for.
+    pub shutdown: CancellationToken,
+}
+
+/// Why work broke off.
+enum Broken {
+    Provider(ProviderError),
+    Write(WriteError),
+}
+
+impl From<ProviderError> for Broken {
+    fn from(error: ProviderError) -> Self {
+        Self::Provider(error)
+    }
+}
+
+impl From<WriteError> for Broken {
+    fn from(error: WriteError) -> Self {
+        Self::Write(error)
+    }
+}
+
+impl From<Closed> for Broken {
+    fn from(error: Closed) -> Self {
+        Self::Write(error.into())
+    }
+}
+
+impl Worker {
+    /// Takes one step.
+    pub async fn work(&self, observed: Observed, step: Step) -> Ended {
+        match step {
+            Step::Nothing | Step::Frozen(_) | Step::Wait(_) => {
+                Ended { known: observed.known, next: Next::Nothing, written: None }
+            }
+            Step::Ensure { set, .. } => self.ensure(&observed, set).await,
+            Step::Update => self.update(&observed).await,
+            Step::Delete { keeps_finalizer } => self.delete(&observed, keeps_finalizer).await,
+            Step::Check(purpose) => match self.shutdown.run_until_cancelled(self.check(&observed, purpose)).await {
+                Some(ended) => ended,
+                None => Ended { known: observed.known.clone(), next: Next::Nothing, written: None },
+            },
+        }
+    }
+
+    async fn ensure(&self, observed: &Observed, set: TargetSet) -> Ended {
+        match self.ensured(observed, set).await {
+            Ok(ended) => ended,
+            Err(broken) => self.broken(&observed.service, events::SYNC_LOAD_BALANCER_FAILED, "syncing", broken).await,
+        }
+    }
+
+    async fn ensured(&self, observed: &Observed, set: TargetSet) -> Result<Ended, Broken> {
+        let mut service = (*observed.service).clone();
+        self.status.ensuring(&service);
+        if !service.has_finalizer() {
+            service = hold(&self.writer, &service).await?;
+        }
+        let epoch = self.writer.gate().check()?.epoch;
+        match self.load_balancers.ensure(epoch, &service, &set).await? {
+            Progress::Done(ensured) => {
+                let after = act(&self.writer, &service, Deed::Settle(&ensured)).await?;
+                self.status.ensured(&service, set.targets().len());
+                self.status.warned(&service, &ensured.extras.warnings);
+                Ok(Ended::done(applied(observed, service, &ensured.extras, set), &after))
+            }
+            Progress::InProgress { poll_after, message } => self.in_progress(&service, poll_after, &message).await,
+            Progress::ImplementedElsewhere(who) => Ok(elsewhere(&service, &who)),
+        }
+    }
+
+    async fn update(&self, observed: &Observed) -> Ended {
+        let started = Instant::now();
+        let ended = self.updated(observed).await;
+        self.metrics.update_latency.observe(started.elapsed().as_secs_f64());
+        match ended {
+            Ok(ended) => ended,
+            // There is nothing to update: the next step makes it.
+            Err(Broken::Provider(error)) if error.reason == "CONFLICT" => {
+                Ended { known: Known::Doubt, next: Next::Decide, written: None }
+            }
+            Err(broken) => {
+                self.metrics.node_sync_errors.inc();
+                self.broken(&observed.service, events::UPDATE_LOAD_BALANCER_FAILED, "updating the hosts of the", broken).await
+            }
+        }
+    }
+
+    async fn updated(&self, observed: &Observed) -> Result<Ended, Broken> {
+        let (service, set) = (&observed.service, &observed.targets.set);
+        self.metrics.syncs.inc();
+        let epoch = self.writer.gate().check()?.epoch;
+        match self.load_balancers.update(epoch, service, set).await? {
+            Progress::Done(extras) => {
+                let after = act(&self.writer, service, Deed::Annotate(&extras.annotations)).await?;
+                self.status.updated(service, set.targets().len());
+                self.status.warned(service, &extras.warnings);
+                Ok(Ended::done(applied(observed, (**service).clone(), &extras, set.clone()), &after))
+            }
+            Progress::InProgress { poll_after, message } => self.in_progress(service, poll_after, &message).await,
+            Progress::ImplementedElsewhere(who) => Ok(elsewhere(service, &who)),
+        }
+    }
+
+    async fn delete(&self, observed: &Observed, keeps_finalizer: bool) -> Ended {
+        match self.deleted(&observed.service, keeps_finalizer).await {
+            Ok(ended) => ended,
+            Err(broken) => self.broken(&observed.service, events::SYNC_LOAD_BALANCER_FAILED, "deleting", broken).await,
+        }
+    }
+
+    async fn deleted(&self, service: &Service, keeps_finalizer: bool) -> Result<Ended, Broken> {
+        self.status.deleting(service);
+        let epoch = self.writer.gate().check()?.epoch;
+        match self.load_balancers.delete(epoch, service).await? {
+            Progress::InProgress { poll_after, message } => self.in_progress(service, poll_after, &message).await,
+            // Never said of a deletion; a provider that does has nothing there.
+            Progress::Done(()) | Progress::ImplementedElsewhere(_) => {
+                let after = act(&self.writer, service, Deed::Release { keeps_finalizer }).await?;
+                self.status.deleted(service);
+                Ok(Ended::done(Known::Nothing, &after))
+            }
+        }
+    }
+
+    async fn check(&self, observed: &Observed, purpose: Purpose) -> Ended {
+        match self.checked(observed, purpose).await {
+            Ok(ended) => ended,
+            Err(Broken::Provider(ProviderError { outcome: Outcome::Unsupported, .. })) => {
+                Ended { known: observed.known.clone(), next: Next::NoPlans, written: None }
+            }
+            // Nothing was changed, and nothing is known to be wrong: nobody is told.
+            Err(broken) => Ended { known: observed.known.clone(), ..self.retried(broken) },
+        }
+    }
+
+    async fn checked(&self, observed: &Observed, purpose: Purpose) -> Result<Ended, Broken> {
+        let service = &observed.service;
+        let set = match (&observed.known, purpose) {
+            (Known::Applied(applied), Purpose::Drift) => applied.set.clone(),
+            _ => observed.targets.set.clone(),
+        };
+        match self.load_balancers.plan(service, &set).await? {
+            Progress::Done(Planned::AsAsked(ensured)) => self.as_asked(observed, set, &ensured).await,
+            Progress::Done(Planned::Changes(changes)) => Ok(self.differs(observed, purpose, &changes)),
+            Progress::InProgress { .. } => Ok(Ended { known: Known::Doubt, next: Next::Decide, written: None }),
+            Progress::ImplementedElsewhere(who) => Ok(elsewhere(service, &who)),
+        }
+    }
+
+    async fn as_asked(&self, observed: &Observed, set: TargetSet, ensured: &Ensured) -> Result<Ended, Broken> {
+        let service = &observed.service;
+        let after = act(&self.writer, service, Deed::Settle(ensured)).await?;
+        if matches!(&observed.known, Known::Applied(before) if before.drifted) {
+            self.status.forget(&service.key());
+        }
+        self.status.warned(service, &ensured.extras.warnings);
+        Ok(Ended::done(applied(observed, (**service).clone(), &ensured.extras, set), &after))
+    }
+
+    fn differs(&self, observed: &Observed, purpose: Purpose, changes: &[String]) -> Ended {
+        let again = Ended { known: Known::Differs, next: Next::Decide, written: None };
+        match (&observed.known, purpose) {
+            (Known::Applied(applied), Purpose::Drift) => {
+                let repair = observed.drift == Drift::Repair;
+                self.status.drifted(&observed.service, changes, repair);
+                let known = Known::Applied(Applied { drifted: true, ..applied.clone() });
+                if repair { again } else { Ended { known, next: Next::Nothing, written: None } }
+            }
+            _ => {
+                tracing::info!(service = observed.service.key(), ?changes, "a load balancer is not as asked");
+                again
+            }
+        }
+    }
+
+    /// The worker is free until the cloud is done. That nothing is known makes the next step the same call.
+    async fn in_progress(&self, service: &Service, poll_after: Duration, message: &str) -> Result<Ended, Broken> {
+        tracing::debug!(service = service.key(), ?poll_after, message, "the cloud is at work on a load balancer");
+        let after = act(&self.writer, service, Deed::Wait(message)).await?;
+        Ok(Ended { next: Next::Again(Pause::Exactly(poll_after)), ..Ended::done(Known::Doubt, &after) })
+    }
+
+    async fn broken(&self, service: &Service, event: &'static str, doing: &str, broken: Broken) -> Ended {
+        let mut written = None;
+        if let Broken::Provider(error) = &broken {
+            self.status.failed(service, event, doing, error);
+            written =
+                act(&self.writer, service, Deed::Fail(error)).await.ok().and_then(|after| after.resource_version.parse().ok());
+            if error.outcome == Outcome::Unsupported {
+                drop(self.identity.confirm().await);
+            }
+        } else if let Broken::Write(error @ WriteError::Api(_)) = &broken {
+            tracing::warn!(service = service.key(), %error, "a Service was not written; it is tried again");
+        }
+        Ended { written, ..self.retried(broken) }
+    }
+
+    fn retried(&self, broken: Broken) -> Ended {
+        let back_off = Next::Again(Pause::BackOff { at_least: None });
+        let next = match broken {
+            Broken::Write(WriteError::Gone) => Next::Nothing,
+            Broken::Write(_) => back_off,
+            Broken::Provider(error) => match error.outcome {
+                Outcome::Retry { after } if is_shared(&error) => Next::Calm(after),
+                Outcome::Retry { after } => Next::Again(Pause::BackOff { at_least: after }),
+                Outcome::Terminal => Next::Again(Pause::Slow),
+                Outcome::Unsupported | Outcome::Unknown => back_off,
+            },
+        };
+        Ended { known: Known::Doubt, next, written: None }
+    }
+}
+
+impl Ended {
+    fn done(known: Known, after: &Service) -> Self {
+        Self { known, next: Next::Nothing, written: after.resource_version.parse().ok() }
+    }
+}
+
+/// A limit that is the whole account's, not one Service's.
+fn is_shared(error: &ProviderError) -> bool {
+    matches!(error.reason.as_str(), "RATE_LIMITED" | "RESOURCE_EXHAUSTED")
+}
+
+fn elsewhere(service: &Service, who: &str) -> Ended {
+    tracing::debug!(service = service.key(), who, "somebody else makes the load balancer");
+    Ended { known: Known::Elsewhere(fingerprint(service)), next: Next::Nothing, written: None }
+}
+
+/// Remembered for the Service as it was sent, with the annotations that it has got for it: they are no change of the user's.
+fn applied(observed: &Observed, mut service: Service, extras: &Extras, set: TargetSet) -> Known {
+    service.annotations.extend(extras.annotations.clone());
+    let trigger = match &observed.known {
+        _ if set == observed.targets.set => Arc::clone(&observed.targets.trigger),
+        // Older targets were kept on purpose: what they were made of is still what they were made of.
+        Known::Applied(before) => Arc::clone(&before.trigger),
+        _ => Arc::from(""),
+    };
+    Known::Applied(Applied { fingerprint: fingerprint(&service), trigger, set, drifted: false })
+}
