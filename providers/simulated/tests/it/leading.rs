@@ -70,7 +70,7 @@ impl Leading {
             cluster: Some(self.cluster.clone()),
             leadership: Some(v1::Leadership { epoch: 1 }),
             service: Some(service.clone()),
-            nodes: inline(nodes),
+            nodes: Some(inline(nodes)),
         };
         Ok(self.client().ensure_load_balancer(within(request)).await?.into_inner().outcome.unwrap())
     }
@@ -92,7 +92,7 @@ impl Leading {
             cluster: Some(self.cluster.clone()),
             leadership: Some(v1::Leadership { epoch: 1 }),
             service: Some(service.clone()),
-            nodes: inline(nodes),
+            nodes: Some(inline(nodes)),
         };
         Ok(self.client().update_load_balancer(within(request)).await?.into_inner().outcome.unwrap())
     }
@@ -110,7 +110,7 @@ impl Leading {
         let request = v1::PlanLoadBalancerRequest {
             cluster: Some(self.cluster.clone()),
             service: Some(service.clone()),
-            nodes: inline(nodes),
+            nodes: Some(inline(nodes)),
         };
         match self.client().plan_load_balancer(within(request)).await?.into_inner().outcome.unwrap() {
             plan_load_balancer_response::Outcome::Plan(plan) => Ok(plan),
@@ -130,9 +130,9 @@ impl Leading {
     }
 }
 
-pub fn inline(nodes: &[v1::Node]) -> Option<v1::NodeSetRef> {
+fn inline(nodes: &[v1::Node]) -> v1::NodeSetRef {
     let set = v1::NodeSet { nodes: nodes.to_vec() };
-    Some(v1::NodeSetRef { set: Some(v1::node_set_ref::Set::Inline(set)) })
+    v1::NodeSetRef { set: Some(v1::node_set_ref::Set::Inline(set)) }
 }
 
 fn within<T>(message: T) -> Request<T> {

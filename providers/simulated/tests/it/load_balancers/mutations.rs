@@ -82,7 +82,8 @@ async fn a_new_leaders_call_waits_for_what_its_predecessor_has_sent_to_the_cloud
 
 #[tokio::test]
 async fn two_hundred_at_once_have_an_address_each() {
-    let core = Leading::start(&["--latency", "5ms"]).await;
+    let state = tempfile::tempdir().unwrap();
+    let core = Leading::start(&["--latency", "5ms", "--state", state.path().to_str().unwrap()]).await;
     let services: Vec<_> = (0..200).map(|n| service(&format!("u{n}"), &[])).collect();
     let targets = nodes(&["node-1"]);
     join_all(services.iter().map(|service| core.ready(service, &targets))).await;
