@@ -45,9 +45,9 @@ impl ProviderLoadBalancers {
         self.provider(&[Capability::LoadBalancers, Capability::Lead])
     }
 
-    fn cluster(&self) -> Option<v1::ClusterRef> {
+    fn cluster(&self) -> v1::ClusterRef {
         let cluster = self.handle.cluster();
-        Some(v1::ClusterRef { name: cluster.name.clone(), uid: cluster.uid.clone() })
+        v1::ClusterRef { name: cluster.name.clone(), uid: cluster.uid.clone() }
     }
 
     async fn mutate<R: prost::Message + Default + 'static>(
@@ -59,7 +59,7 @@ impl ProviderLoadBalancers {
         targets: &TargetSet,
     ) -> Result<R, ProviderError> {
         let request = |nodes: Nodes| Mutation {
-            cluster: self.cluster(),
+            cluster: Some(self.cluster()),
             leadership: Some(v1::Leadership { epoch }),
             service: Some(convert::service(service)),
             nodes: Some(nodes),
@@ -87,7 +87,7 @@ impl LoadBalancers for ProviderLoadBalancers {
     async fn delete(&self, epoch: u64, service: &Service) -> Result<Progress<()>, ProviderError> {
         let live = self.mutable_provider()?;
         let request = v1::EnsureLoadBalancerDeletedRequest {
-            cluster: self.cluster(),
+            cluster: Some(self.cluster()),
             leadership: Some(v1::Leadership { epoch }),
             service: Some(convert::service(service)),
         };
@@ -102,8 +102,11 @@ impl LoadBalancers for ProviderLoadBalancers {
 
     async fn plan(&self, service: &Service, targets: &TargetSet) -> Result<Progress<Planned>, ProviderError> {
         let live = self.provider(&[Capability::LoadBalancers, Capability::PlanLoadBalancer])?;
-        let request =
-            |nodes: Nodes| Question { cluster: self.cluster(), service: Some(convert::service(service)), nodes: Some(nodes) };
+        let request = |nodes: Nodes| Question {
+            cluster: Some(self.cluster()),
+            service: Some(convert::service(service)),
+            nodes: Some(nodes),
+        };
         let answer = self.inline.call(&live, Method::PlanLoadBalancer, targets, request).await?;
         self.handle.still_the_same_cloud(&live)?;
         convert::planned(answer, &live.info)
@@ -111,7 +114,7 @@ impl LoadBalancers for ProviderLoadBalancers {
 
     async fn list(&self) -> Result<Vec<OwnedLoadBalancer>, ProviderError> {
         let live = self.provider(&[Capability::LoadBalancers, Capability::ListLoadBalancers])?;
-        let request = v1::ListLoadBalancersRequest { cluster: self.cluster() };
+        let request = v1::ListLoadBalancersRequest { cluster: Some(self.cluster()) };
         let mut client = live.connection.load_balancers();
         let answer = live.connection.call(Method::ListLoadBalancers, request, |it| async move {
             let mut stream = client.list_load_balancers(it).await?.into_inner();

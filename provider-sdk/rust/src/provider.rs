@@ -237,6 +237,9 @@ pub trait LoadBalancers: Send + Sync + 'static {
         Err(ProviderError::not_implemented("PlanLoadBalancer"))
     }
 
+    /// A node set has arrived, and the SDK keeps it. Nothing needs to be done about it.
+    fn node_set_put(&self) {}
+
     /// Every load balancer that is marked as this cluster's.
     async fn list(&self, _ctx: &CallContext) -> Result<Vec<v1::OwnedLoadBalancer>> {
         Err(ProviderError::not_implemented("ListLoadBalancers"))

@@ -39,7 +39,7 @@ const MAX_CHANGES: usize = 100;
 pub fn ensured(response: v1::EnsureLoadBalancerResponse, info: &ProviderInfo) -> Result<Progress<Ensured>, ProviderError> {
     match response.outcome.ok_or_else(no_outcome)? {
         EnsureOutcome::Ready(it) => ready("ready", it, info).map(Progress::Done),
-        EnsureOutcome::InProgress(it) => Ok(in_progress(it)),
+        EnsureOutcome::InProgress(it) => Ok(in_progress(&it)),
         EnsureOutcome::ImplementedElsewhere(it) => Ok(elsewhere(&it)),
     }
 }
@@ -52,7 +52,7 @@ pub fn updated(response: v1::UpdateLoadBalancerResponse, info: &ProviderInfo) ->
             let annotations = reader.annotations(it.annotations, info);
             Ok(Progress::Done(Extras { annotations, warnings: reader.finish(it.warnings) }))
         }
-        UpdateOutcome::InProgress(it) => Ok(in_progress(it)),
+        UpdateOutcome::InProgress(it) => Ok(in_progress(&it)),
         UpdateOutcome::ImplementedElsewhere(it) => Ok(elsewhere(&it)),
     }
 }
@@ -61,7 +61,7 @@ pub fn updated(response: v1::UpdateLoadBalancerResponse, info: &ProviderInfo) ->
 pub fn deleted(response: v1::EnsureLoadBalancerDeletedResponse) -> Result<Progress<()>, ProviderError> {
     match response.outcome.ok_or_else(no_outcome)? {
         DeleteOutcome::Done(_) => Ok(Progress::Done(())),
-        DeleteOutcome::InProgress(it) => Ok(in_progress(it)),
+        DeleteOutcome::InProgress(it) => Ok(in_progress(&it)),
     }
 }
 
@@ -76,7 +76,7 @@ pub fn planned(response: v1::PlanLoadBalancerResponse, info: &ProviderInfo) -> R
             let changes = it.changes.iter().take(MAX_CHANGES).map(|change| shorten(change).to_owned());
             Ok(Progress::Done(Planned::Changes(changes.collect())))
         }
-        PlanOutcome::InProgress(it) => Ok(in_progress(it)),
+        PlanOutcome::InProgress(it) => Ok(in_progress(&it)),
         PlanOutcome::ImplementedElsewhere(it) => Ok(elsewhere(&it)),
     }
 }
@@ -110,7 +110,7 @@ fn no_outcome() -> ProviderError {
     invalid("outcome", "is missing, or not one that this core knows")
 }
 
-fn in_progress<T>(wire: v1::InProgress) -> Progress<T> {
+fn in_progress<T>(wire: &v1::InProgress) -> Progress<T> {
     let said = wire.poll_after.and_then(|it| Duration::try_from(it).ok());
     let poll_after = said.unwrap_or(POLL_AFTER).clamp(POLL_RANGE.0, POLL_RANGE.1);
     Progress::InProgress { poll_after, message: shorten(&wire.message).to_owned() }

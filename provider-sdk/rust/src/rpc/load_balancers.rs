@@ -138,6 +138,9 @@ impl Service {
         nonempty("hash", &request.hash)?;
         let set = required("set", request.set)?;
         self.shared.node_sets.put(request.hash, set.nodes);
+        if let Some(balancers) = self.shared.provider.load_balancers() {
+            balancers.node_set_put();
+        }
         Ok(v1::PutNodeSetResponse {})
     }
 
