@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use ccm_provider_sdk::plan::planned;
 use ccm_provider_sdk::{CallContext, LoadBalancers, OptionalLoadBalancerMethods, Progress, ProviderError, Result, v1};
 
 use super::provider_error;
@@ -10,7 +11,6 @@ use crate::cloud::CloudApi;
 use crate::cloud::counters::Counters;
 use crate::cloud::load_balancers::Origin;
 use crate::cloud::load_balancers::model::{Search, Wanted};
-use difference::Change;
 use naming::Naming;
 use serial::Serial;
 use work::{Comparison, not_owned, split};
@@ -82,11 +82,8 @@ impl LoadBalancers for Balancers {
             Some(present) if changes.is_empty() => present,
             _ => self.put(turn, name, wanted).await?,
         };
-        Ok(answers::ready(&one, || v1::LoadBalancerReady {
-            status: Some(answers::status(&one)),
-            warnings: wanted::warnings(service),
-            annotations: answers::annotations(&one.name),
-        }))
+        let warnings = wanted::warnings(service);
+        Ok(answers::ready(&one, || v1::LoadBalancerReady { warnings, ..answers::standing(&one) }))
     }
 
     async fn update(
@@ -143,16 +140,10 @@ impl LoadBalancers for Balancers {
         }
         self.calls.count("PlanLoadBalancer");
         let Comparison { present, changes, .. } = self.compare(ctx, service, nodes, false).await?;
-        match present {
-            Some(present) if changes.is_empty() => Ok(answers::ready(&present, || v1::LoadBalancerPlan {
-                changes: Vec::new(),
-                status: Some(answers::status(&present)),
-                annotations: answers::annotations(&present.name),
-            })),
-            _ => {
-                let changes = changes.iter().map(Change::to_string).collect();
-                Ok(Progress::Done(v1::LoadBalancerPlan { changes, ..v1::LoadBalancerPlan::default() }))
-            }
+        match present.filter(|_| changes.is_empty()).map(|one| answers::ready(&one, || answers::standing(&one))) {
+            Some(Progress::InProgress(progress)) => Ok(Progress::InProgress(progress)),
+            Some(Progress::Done(standing)) => Ok(planned(&changes, || standing)),
+            _ => Ok(planned(&changes, v1::LoadBalancerReady::default)),
         }
     }
 

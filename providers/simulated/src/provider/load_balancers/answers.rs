@@ -36,6 +36,12 @@ pub fn annotations(name: &str) -> HashMap<String, String> {
     HashMap::from([(NAME_ANNOTATION.to_owned(), name.to_owned())])
 }
 
+/// What Ensure answers of a load balancer that is as asked.
+pub fn standing(one: &LoadBalancer) -> v1::LoadBalancerReady {
+    let annotations = annotations(&one.name);
+    v1::LoadBalancerReady { status: Some(status(one)), annotations, warnings: Vec::new() }
+}
+
 /// What is said of a load balancer that works, or how long until it does.
 pub fn ready<T>(one: &LoadBalancer, answer: impl FnOnce() -> T) -> Progress<T> {
     let now = Timestamp::now();

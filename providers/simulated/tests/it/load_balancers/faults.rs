@@ -1,8 +1,8 @@
 //! The faults of load balancers, as a core meets them.
+use ccm_proto::v1::Capability;
 use ccm_proto::v1::ensure_load_balancer_deleted_response::Outcome as Deleted;
 use ccm_proto::v1::ensure_load_balancer_response::Outcome as Ensured;
 use ccm_proto::v1::update_load_balancer_response::Outcome as Updated;
-use ccm_proto::v1::{Capability, PutNodeSetRequest};
 use tonic::Code;
 use tonic_types::StatusExt as _;
 
@@ -84,12 +84,10 @@ async fn without_the_capability_every_call_is_unimplemented_at_once_and_nothing_
     let web = service("u", &[]);
     core.ready(&web, &[]).await;
     core.provider.ctl(&["fault", "set", "lb-off"]);
-    let set = PutNodeSetRequest { hash: "h".into(), set: Some(ccm_proto::v1::NodeSet::default()) };
     let refused = [
         core.ensure(&web, &[]).await.unwrap_err(),
         core.delete(&web).await.unwrap_err(),
         core.plan(&web, &[]).await.unwrap_err(),
-        core.client().put_node_set(set).await.unwrap_err(),
     ];
     for status in refused {
         assert_eq!((status.code(), reason(&status).as_str()), (Code::Unimplemented, "NOT_IMPLEMENTED"));
