@@ -63,14 +63,14 @@ impl Market {
         self.rest().await
     }
 
-    /// Waits until nothing is called about load balancers any more. The first Services may be served with nodes as they
+    /// Waits until nobody wants to change a load balancer any more. The first Services may be served with nodes as they
     /// were a moment before they were initialised, and are then updated.
     async fn rest(&self) -> Result<Calls> {
-        eventually("calls about load balancers to come to rest", PATIENCE, async || {
+        eventually("changes of load balancers to come to rest", PATIENCE, async || {
             let calls = self.calls().await?;
-            throughout("no call comes", REST, async || {
+            throughout("nobody changes one", REST, async || {
                 let more = self.calls().await?.since(&calls);
-                ensure!(more.mutations() + more.of("PlanLoadBalancer") == 0, "{more:?}");
+                ensure!(more.mutations() == 0, "{more:?}");
                 Ok(())
             })
             .await?;
