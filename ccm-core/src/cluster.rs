@@ -9,6 +9,3 @@ pub mod scripted;
 pub mod services;
 pub mod state;
 pub mod view;
-
-#[cfg(test)]
-pub(crate) mod scripted_api;

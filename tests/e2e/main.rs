@@ -8,6 +8,7 @@ mod leadership;
 mod lies;
 mod lies_in_pieces;
 mod ownership;
+mod service_patches;
 mod start_up;
 mod strange_providers;
 mod truths;

@@ -1,4 +1,7 @@
 //! The one question before every write: may this process change anything now?
+#[cfg(test)]
+pub(super) mod tests;
+
 use std::sync::Arc;
 use std::time::Instant;
 

@@ -1,44 +1,55 @@
-//! An API server for tests of stages: it holds nodes in memory, checks UIDs and resourceVersions as the real one does, applies
-//! the patches that this crate makes, remembers every request, and can be told to fail. It validates nothing else.
+//! For tests of stages: an API server in memory that checks UIDs, versions and preconditions as the real one does, fails where
+//! it is told to, and remembers what it was asked. It validates nothing, and of objects it knows no more than what
+//! `scripted/objects.rs` and the lists in `scripted/merge.rs` say.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::missing_panics_doc)]
+mod merge;
+mod objects;
+
 use std::collections::{BTreeMap, VecDeque};
-use std::pin::pin;
+use std::convert::Infallible;
 use std::sync::Arc;
 
-use http::{Request, Response};
+use http::{Method, Request, Response};
 use http_body_util::BodyExt;
 use kube::Client;
 use kube::client::Body;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use super::convert;
-use super::nodes::Nodes;
-use crate::model::node::Node;
+pub use self::objects::{model, service_model};
 
 /// A request that came.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
     /// `GET`, `PATCH`, ….
-    pub method: String,
+    pub method: Method,
     /// Without the query.
     pub path: String,
     /// The query.
     pub query: String,
     /// The body; null if there was none.
     pub body: Value,
+    /// By tokio's clock, which tests may pause.
+    pub at: tokio::time::Instant,
 }
 
+/// What is stored, by path: `/api/v1/nodes/a`.
+pub type Objects = BTreeMap<String, Value>;
+
 /// What happens just before a write is carried out.
-type Before = Box<dyn FnOnce(&mut BTreeMap<String, Value>) -> Option<u16> + Send>;
+type Before = Box<dyn FnOnce(&mut Objects) -> Option<u16> + Send>;
+
+/// Is told what became of an object, by its path; nothing: it is gone.
+type Listener = Box<dyn Fn(&str, Option<&Value>) + Send>;
 
 #[derive(Default)]
 struct State {
-    nodes: BTreeMap<String, Value>,
-    calls: Vec<Call>,
-    before_writes: VecDeque<Before>,
-    feeds: Option<Nodes>,
+    objects: Objects,
     version: u64,
+    calls: Vec<Call>,
+    failures: Vec<(Method, String, u16)>,
+    before_writes: VecDeque<Before>,
+    listeners: Vec<Listener>,
 }
 
 /// The server. Clones share it.
@@ -48,51 +59,49 @@ pub struct ApiServer {
 }
 
 impl ApiServer {
-    /// A server with these nodes, and its client. The server lives as long as the client does.
-    pub fn start(nodes: impl IntoIterator<Item = Value>) -> (Self, Client) {
-        let server = Self::default();
-        nodes.into_iter().for_each(|node| server.put(node));
-        let (service, handle) = tower_test::mock::pair::<Request<Body>, Response<Body>>();
-        let answering = server.clone();
-        tokio::spawn(async move {
-            let mut handle = pin!(handle);
-            while let Some((request, respond)) = handle.next_request().await {
-                let (code, body) = answering.answer(request).await;
+    /// A client of it.
+    pub fn client(&self) -> Client {
+        let state = Arc::clone(&self.state);
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let state = Arc::clone(&state);
+            async move {
+                let call = read(request).await;
+                let (code, answer) = state.lock().answer(call);
                 let response = Response::builder().status(code).header("content-type", "application/json");
-                respond.send_response(
-                    response.body(Body::from(body.to_string().into_bytes())).expect("a status, a header and a body"),
-                );
+                Ok::<_, Infallible>(response.body(Body::from(answer.to_string().into_bytes())).unwrap())
             }
         });
-        (server, Client::new(service, "default"))
+        Client::new(service, "default")
     }
 
-    /// Adds or replaces a node, giving it the next resourceVersion.
-    pub fn put(&self, node: Value) {
-        let mut state = self.state.lock();
-        let name = node["metadata"]["name"].as_str().expect("a node has a name").to_owned();
-        state.nodes.insert(name.clone(), node);
-        state.changed(&name);
+    /// Puts an object there, giving it the next resourceVersion.
+    pub fn put(&self, path: &str, object: Value) {
+        self.state.lock().store(path, object);
     }
 
-    /// The node as it is now.
-    pub fn node(&self, name: &str) -> Node {
-        model(&self.state.lock().nodes[name])
+    /// An object as it is now.
+    pub fn object(&self, path: &str) -> Option<Value> {
+        self.state.lock().objects.get(path).cloned()
     }
 
-    /// All nodes as they are now.
-    pub fn all(&self) -> Vec<Node> {
-        self.state.lock().nodes.values().map(model).collect()
+    /// Removes an object behind everybody's back.
+    pub fn remove(&self, path: &str) {
+        self.state.lock().forget(path);
     }
 
-    /// From now on, whatever changes is shown in this view, as a watch would.
-    pub fn feed(&self, nodes: &Nodes) {
-        self.state.lock().feeds = Some(nodes.clone());
+    /// How many objects there are under a path.
+    pub fn count(&self, prefix: &str) -> usize {
+        self.state.lock().objects.keys().filter(|path| path.starts_with(prefix)).count()
     }
 
-    /// Before the next write is carried out (each call adds one for the next), somebody else changes the nodes, or the
-    /// server answers with the code returned instead.
-    pub fn before_write(&self, before: impl FnOnce(&mut BTreeMap<String, Value>) -> Option<u16> + Send + 'static) {
+    /// The next request of this method whose path begins so is answered with this code.
+    pub fn fail_once(&self, method: Method, prefix: &str, code: u16) {
+        self.state.lock().failures.push((method, prefix.to_owned(), code));
+    }
+
+    /// Before the next patch or deletion is carried out (each call adds one for the next), somebody else changes the objects,
+    /// or the server answers with the code returned instead.
+    pub fn before_write(&self, before: impl FnOnce(&mut Objects) -> Option<u16> + Send + 'static) {
         self.state.lock().before_writes.push_back(Box::new(before));
     }
 
@@ -101,95 +110,131 @@ impl ApiServer {
         self.state.lock().calls.clone()
     }
 
-    /// The writes to a node so far, each as `PATCH` or `PATCH status`.
-    pub fn writes(&self, name: &str) -> Vec<&'static str> {
-        let path = format!("/api/v1/nodes/{name}");
-        let calls = self.calls();
-        let writes = calls.iter().filter(|call| call.method == "PATCH" && call.path.starts_with(&path));
-        writes.map(|call| if call.path.ends_with("/status") { "PATCH status" } else { "PATCH" }).collect()
+    /// The requests so far of one method whose path begins so.
+    pub fn seen(&self, method: &Method, prefix: &str) -> Vec<Call> {
+        self.calls().into_iter().filter(|call| call.method == *method && call.path.starts_with(prefix)).collect()
     }
 
-    async fn answer(&self, request: Request<Body>) -> (u16, Value) {
-        let (parts, body) = request.into_parts();
-        let body = body.collect().await.expect("bodies are in memory").to_bytes();
-        let call = Call {
-            method: parts.method.to_string(),
-            path: parts.uri.path().to_owned(),
-            query: parts.uri.query().unwrap_or_default().to_owned(),
-            body: serde_json::from_slice(&body).unwrap_or(Value::Null),
-        };
-        self.state.lock().answer(call)
+    /// All writes so far, in order: method and path.
+    pub fn writes(&self) -> Vec<String> {
+        let calls = self.calls();
+        let writes = calls.iter().filter(|call| call.method != Method::GET);
+        writes.map(|call| format!("{} {}", call.method, call.path)).collect()
+    }
+
+    fn listen(&self, listener: impl Fn(&str, Option<&Value>) + Send + 'static) {
+        self.state.lock().listeners.push(Box::new(listener));
+    }
+}
+
+async fn read(request: Request<Body>) -> Call {
+    let (parts, body) = request.into_parts();
+    let bytes = body.collect().await.unwrap().to_bytes();
+    Call {
+        method: parts.method,
+        path: parts.uri.path().to_owned(),
+        query: parts.uri.query().unwrap_or_default().to_owned(),
+        body: if bytes.is_empty() { Value::Null } else { serde_json::from_slice(&bytes).unwrap() },
+        at: tokio::time::Instant::now(),
     }
 }
 
 impl State {
     fn answer(&mut self, call: Call) -> (u16, Value) {
         self.calls.push(call.clone());
-        let Some(name) = call.path.strip_prefix("/api/v1/nodes/").map(|rest| rest.trim_end_matches("/status").to_owned()) else {
-            return (201, call.body);
+        let Call { method, path, body, .. } = call;
+        if let Some(index) = self.failures.iter().position(|(of, prefix, _)| *of == method && path.starts_with(prefix)) {
+            return status(self.failures.remove(index).2);
+        }
+        match method.as_str() {
+            "POST" => self.create(&path, &body),
+            "GET" => self.objects.get(&path).map_or_else(|| status(404), |object| (200, object.clone())),
+            "PATCH" => self.patch(&path, &body),
+            "DELETE" => self.delete(&path, &body),
+            other => panic!("{other} {path} is not scripted"),
+        }
+    }
+
+    fn create(&mut self, collection: &str, body: &Value) -> (u16, Value) {
+        let path = format!("{collection}/{}", body["metadata"]["name"].as_str().unwrap());
+        if self.objects.contains_key(&path) {
+            return status(409);
+        }
+        let mut object = body.clone();
+        object["metadata"]["uid"] = json!(format!("uid-of-{path}"));
+        (201, self.store(&path, object))
+    }
+
+    /// What a write would work on, or why there is none.
+    fn writable(&mut self, path: &str, asked: &Value) -> Result<Value, (u16, Value)> {
+        if !self.objects.contains_key(path) {
+            return Err(status(404));
+        }
+        if let Some(code) = self.before_writes.pop_front().and_then(|before| before(&mut self.objects)) {
+            return Err(status(code));
+        }
+        let object = self.objects.get(path).ok_or_else(|| status(404))?;
+        let agrees = |field: &&str| asked[field].is_null() || asked[field] == object["metadata"][field];
+        if ["uid", "resourceVersion"].iter().all(agrees) { Ok(object.clone()) } else { Err(status(409)) }
+    }
+
+    /// A subresource takes its own part and nothing else, the object all but that.
+    fn patch(&mut self, path: &str, body: &Value) -> (u16, Value) {
+        let (path, only_status) = path.strip_suffix("/status").map_or((path, false), |path| (path, true));
+        let mut object = match self.writable(path, &body["metadata"]) {
+            Ok(object) => object,
+            Err(answer) => return answer,
         };
-        let Some(node) = self.nodes.get(&name).cloned() else { return status(404, "NotFound") };
-        if call.method == "GET" {
-            return (200, node);
+        let parts = body.as_object().unwrap().iter().filter(|(part, _)| (*part == "status") == only_status);
+        parts.for_each(|(part, patch)| merge::merge(&mut object, part, patch));
+        let object = self.store(path, object);
+        if !object["metadata"]["deletionTimestamp"].is_null() && has_no_finalizer(&object) {
+            self.forget(path);
         }
-        let code = self.before_writes.pop_front().and_then(|before| before(&mut self.nodes));
-        if let Some(code) = code {
-            return status(code, "scripted");
-        }
-        self.write(&call, &name)
+        (200, object)
     }
 
-    fn write(&mut self, call: &Call, name: &str) -> (u16, Value) {
-        let Some(node) = self.nodes.get_mut(name) else { return status(404, "NotFound") };
-        let asked = if call.method == "DELETE" { &call.body["preconditions"] } else { &call.body["metadata"] };
-        let differs = |field: &str| !asked[field].is_null() && asked[field] != node["metadata"][field];
-        if differs("uid") || differs("resourceVersion") {
-            return status(409, "Conflict");
+    fn delete(&mut self, path: &str, body: &Value) -> (u16, Value) {
+        let mut object = match self.writable(path, &body["preconditions"]) {
+            Ok(object) => object,
+            Err(answer) => return answer,
+        };
+        if !has_no_finalizer(&object) {
+            object["metadata"]["deletionTimestamp"] = json!("2024-05-06T07:08:09Z");
+            return (200, self.store(path, object));
         }
-        if call.method == "DELETE" {
-            self.nodes.remove(name);
-            self.feeds.iter().for_each(|view| view.hide(name));
-            return (200, json!({ "kind": "Status", "apiVersion": "v1", "status": "Success" }));
-        }
-        merge(node, &call.body);
-        self.changed(name);
-        (200, self.nodes[name].clone())
+        self.forget(path);
+        (200, json!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success" }))
     }
 
-    fn changed(&mut self, name: &str) {
+    fn store(&mut self, path: &str, mut object: Value) -> Value {
         self.version += 1;
-        let node = self.nodes.get_mut(name).expect("it was just there");
-        node["metadata"]["resourceVersion"] = json!(self.version.to_string());
-        let node = model(node);
-        self.feeds.iter().for_each(|view| view.show(node.clone()));
+        object["metadata"]["resourceVersion"] = json!(self.version.to_string());
+        self.objects.insert(path.to_owned(), object.clone());
+        self.listeners.iter().for_each(|listener| listener(path, Some(&object)));
+        object
+    }
+
+    fn forget(&mut self, path: &str) {
+        self.objects.remove(path);
+        self.listeners.iter().for_each(|listener| listener(path, None));
     }
 }
 
-/// The node in the model's terms.
-pub fn model(node: &Value) -> Node {
-    convert::node(serde_json::from_value(node.clone()).expect("tests hold valid nodes"))
+fn has_no_finalizer(object: &Value) -> bool {
+    object["metadata"]["finalizers"].as_array().is_none_or(Vec::is_empty)
 }
 
-/// A strategic merge, as far as lists with `$patch: replace` and atomic lists go.
-fn merge(target: &mut Value, patch: &Value) {
-    match (target, patch) {
-        (Value::Object(target), Value::Object(patch)) => {
-            patch.iter().for_each(|(key, value)| merge(target.entry(key.clone()).or_insert(Value::Null), value));
-        }
-        (target, Value::Object(_)) => {
-            *target = json!({});
-            merge(target, patch);
-        }
-        (target, Value::Array(list)) => {
-            *target = list.iter().filter(|entry| entry["$patch"].is_null()).cloned().collect();
-        }
-        (target, value) => target.clone_from(value),
-    }
-}
-
-fn status(code: u16, reason: &str) -> (u16, Value) {
+fn status(code: u16) -> (u16, Value) {
+    let reason = match code {
+        404 => "NotFound",
+        409 => "Conflict",
+        403 => "Forbidden",
+        _ => "InternalError",
+    };
+    let message = format!("scripted {reason}");
     (
         code,
-        json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, "message": reason }),
+        json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure", "message": message, "reason": reason, "code": code }),
     )
 }

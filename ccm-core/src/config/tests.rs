@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use clap::CommandFactory;
 use clap::error::ErrorKind;
+use serde_json::json;
 
-use super::{Cli, Config, ConfigError, LogFormat};
-use crate::names::controllers::{NODE, NODE_LIFECYCLE};
+use super::{Cli, Config, ConfigError, Drift, LogFormat};
+use crate::names::controllers::{NODE, NODE_LIFECYCLE, SERVICE};
 
 const ENDPOINT: &str = "--provider-endpoint=unix:///run/ccm/provider.sock";
 
@@ -38,7 +39,7 @@ fn the_defaults_are_gos_where_go_has_them() {
     assert_eq!(config.nodes.status_update_frequency, Duration::from_secs(300));
     assert_eq!(config.serving.address.unwrap().to_string(), "127.0.0.1:10258");
     assert_eq!(config.provider.endpoint.to_string(), "unix:///run/ccm/provider.sock");
-    assert!(config.controllers.runs(NODE) && config.controllers.runs(NODE_LIFECYCLE));
+    assert!([NODE, NODE_LIFECYCLE, SERVICE].iter().all(|name| config.controllers.runs(name)));
     assert_eq!(config.warnings, Vec::<String>::new());
 }
 
@@ -78,17 +79,19 @@ fn booleans_are_written_as_in_go() {
 fn the_last_of_a_repeated_flag_counts_and_lists_grow() {
     assert_eq!(parse(&["--cluster-name=a", "--cluster-name=b"]).unwrap().kubernetes.cluster_name, "b");
     let config = parse(&["--controllers=*", "--controllers=-cloud-node"]).unwrap();
-    assert_eq!(config.controllers.enabled().collect::<Vec<_>>(), [NODE_LIFECYCLE]);
+    assert_eq!(config.controllers.enabled().collect::<Vec<_>>(), [NODE_LIFECYCLE, SERVICE]);
 }
 
 #[test]
 fn controllers_are_chosen_as_in_go() {
-    let rows: [(&str, &[&str]); 6] = [
-        ("*", &[NODE_LIFECYCLE, NODE]),
-        ("-cloud-node,*", &[NODE_LIFECYCLE]),
+    let rows: [(&str, &[&str]); 8] = [
+        ("*", &[NODE_LIFECYCLE, NODE, SERVICE]),
+        ("-cloud-node,*", &[NODE_LIFECYCLE, SERVICE]),
+        ("service", &[SERVICE]),
+        ("*,-service-lb-controller", &[NODE_LIFECYCLE, NODE]),
         ("cloud-node", &[NODE]),
         ("cloud-node-lifecycle-controller", &[NODE_LIFECYCLE]),
-        ("*,-cloud-node,cloud-node", &[NODE_LIFECYCLE]),
+        ("*,-cloud-node,cloud-node", &[NODE_LIFECYCLE, SERVICE]),
         ("-cloud-node", &[]),
     ];
     for (list, expected) in rows {
@@ -101,9 +104,9 @@ fn controllers_are_chosen_as_in_go() {
 
 #[test]
 fn a_controller_of_another_version_is_named_in_a_warning() {
-    let config = parse(&["--controllers=cloud-node,service,node-route-controller"]).unwrap();
+    let config = parse(&["--controllers=cloud-node,nodeipam,node-route-controller"]).unwrap();
     assert_eq!(config.warnings.len(), 2);
-    assert!(config.warnings[0].contains("service-lb-controller is not part of this version"));
+    assert!(config.warnings[0].contains("node-ipam-controller is not part of this version"));
     let unknown = refusal(&["--controllers=*,-cloud-nodes"]);
     assert!(
         unknown.contains("\"cloud-nodes\"") && unknown.contains("cloud-node-lifecycle-controller (cloud-node-lifecycle)"),
@@ -123,6 +126,13 @@ fn refusals_name_the_flag_and_the_remedy() {
         ("--node-deletion-zone-fraction=0", "0.2"),
         ("--node-deletion-zone-fraction=NaN", "0.2"),
         ("--concurrent-node-syncs=0", "1 or more"),
+        ("--concurrent-service-syncs=-1", "--concurrent-service-syncs"),
+        ("--load-balancer-classes=internal,Example.com/a", "example.com/internal"),
+        ("--load-balancer-classes=a/b/c", "spec.loadBalancerClass"),
+        ("--load-balancer-default-class=false", "--load-balancer-classes, or leave the controller out"),
+        ("--load-balancer-default-class=no", "neither true nor false"),
+        ("--load-balancer-drift=fix", "report, repair, off"),
+        ("--load-balancer-drift-period=0s", "greater than zero"),
         ("--cluster-cidr=10.0.0.0", "ADDRESS/PREFIX"),
         ("--cluster-cidr=10.0.0.0/8,11.0.0.0/8", "one of IPv4 and one of IPv6"),
         ("--kube-api-qps=-1", "positive"),
@@ -137,6 +147,31 @@ fn refusals_name_the_flag_and_the_remedy() {
         assert!(message.contains(remedy), "{flag}: {message}");
         assert!(message.contains(name) || message.contains("--leader-elect-"), "{flag}: {message}");
     }
+}
+
+#[test]
+fn the_service_controller_is_told_whom_to_serve_and_how_fast() {
+    let config = parse(&[]).unwrap().services;
+    assert_eq!((config.concurrent_syncs, config.classes.len(), config.serve_default_class), (None, 0, true));
+    assert_eq!((config.drift, config.drift_period), (Drift::Report, Duration::from_mins(10)));
+    let flags = [
+        "--concurrent-service-syncs=7",
+        "--load-balancer-classes=internal,example.com/A_b.c,",
+        "--load-balancer-classes=internal",
+        "--load-balancer-default-class=false",
+        "--load-balancer-drift=repair",
+        "--load-balancer-drift-period=1h",
+    ];
+    let config = parse(&flags).unwrap().services;
+    assert_eq!(config.classes.into_iter().collect::<Vec<_>>(), ["example.com/A_b.c", "internal"]);
+    assert_eq!((config.concurrent_syncs, config.serve_default_class), (Some(7), false));
+    assert_eq!((config.drift, config.drift_period), (Drift::Repair, Duration::from_hours(1)));
+}
+
+#[test]
+fn serving_no_service_is_fine_where_the_controller_does_not_run() {
+    let config = parse(&["--load-balancer-default-class=false", "--controllers=*,-service"]).unwrap();
+    assert!(!config.services.serve_default_class);
 }
 
 #[test]
@@ -180,6 +215,7 @@ fn help_has_a_heading_for_each_concern_and_version_says_the_version() {
         "Controllers:",
         "Nodes:",
         "Deletion of nodes:",
+        "Services:",
         "Leader election and shutdown:",
         "Serving:",
         "Logging:",
@@ -203,4 +239,10 @@ fn configz_shows_values_as_flags_take_them() {
     assert_eq!(shown["provider"]["endpoint"], "unix:///run/ccm/provider.sock");
     assert_eq!(shown["kubernetes"]["clusterCidrs"][1], "fd00::/8");
     assert_eq!(shown["controllers"][0], NODE);
+    assert_eq!(
+        shown["services"],
+        json!({
+            "concurrentSyncs": null, "classes": [], "serveDefaultClass": true, "drift": "report", "driftPeriod": "10m",
+        })
+    );
 }

@@ -1,4 +1,7 @@
 //! A Service, from Kubernetes' type to the model's. What cannot be read is left out, never guessed.
+#[cfg(test)]
+mod tests;
+
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;

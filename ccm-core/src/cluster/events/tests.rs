@@ -1,7 +1,9 @@
 //! What is written of an event, and that repeats become counts.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+use serde_json::json;
+
 use super::*;
-use crate::cluster::scripted::{ApiServer, Call};
+use crate::cluster::scripted::{ApiServer, Call, service_model};
 
 fn note(message: &str) -> Note {
     let subject = Subject { kind: "Node", namespace: String::new(), name: "a".into(), uid: "u1".into() };
@@ -9,8 +11,8 @@ fn note(message: &str) -> Note {
 }
 
 async fn written(notes: impl IntoIterator<Item = Note>) -> Vec<Call> {
-    let (server, client) = ApiServer::start([]);
-    let (events, task) = Events::start(client, "cloud-node-controller", "me");
+    let server = ApiServer::default();
+    let (events, task) = Events::start(server.client(), "cloud-node-controller", "me");
     notes.into_iter().for_each(|note| events.publish(note));
     // With its last sender gone the task ends once it has written everything.
     drop(events);
@@ -27,6 +29,16 @@ async fn an_event_says_what_happened_to_what_and_who_says_so() {
     assert_eq!((body["reason"].as_str(), body["type"].as_str()), (Some("TopologyDrift"), Some("Warning")));
     assert_eq!((body["note"].as_str(), body["regarding"]["uid"].as_str()), (Some("it moved"), Some("u1")));
     assert_eq!(body["reportingController"].as_str(), Some("cloud-node-controller"));
+}
+
+#[tokio::test]
+async fn an_event_about_a_service_stands_beside_it() {
+    let service = service_model(&json!({ "metadata": { "namespace": "shop", "name": "web", "uid": "u2" } }));
+    let calls = written([Note { subject: Subject::from(&service), ..note("no quota") }]).await;
+    let [call] = calls.as_slice() else { panic!("{calls:?}") };
+    assert_eq!(call.path, "/apis/events.k8s.io/v1/namespaces/shop/events");
+    let regarding = json!({ "apiVersion": "v1", "kind": "Service", "namespace": "shop", "name": "web", "uid": "u2" });
+    assert_eq!((&call.body["metadata"]["namespace"], &call.body["regarding"]), (&json!("shop"), &regarding));
 }
 
 #[tokio::test]

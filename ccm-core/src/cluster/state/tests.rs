@@ -4,7 +4,7 @@ use http::Method;
 use serde_json::json;
 
 use super::*;
-use crate::cluster::scripted_api::ScriptedApi;
+use crate::cluster::scripted::ApiServer;
 
 const MAPS: &str = "/api/v1/namespaces/kube-system/configmaps";
 const MAP: &str = "/api/v1/namespaces/kube-system/configmaps/ccm-core-simulated";
@@ -41,11 +41,11 @@ fn full() -> State {
     }
 }
 
-fn store(api: &ScriptedApi) -> StateStore {
+fn store(api: &ApiServer) -> StateStore {
     StateStore::new(api.client(), "simulated")
 }
 
-async fn loaded(api: &ScriptedApi) -> State {
+async fn loaded(api: &ApiServer) -> State {
     match store(api).load().await.unwrap() {
         Loaded::Found(state) => *state,
         Loaded::Missing => panic!("nothing was saved"),
@@ -54,7 +54,7 @@ async fn loaded(api: &ScriptedApi) -> State {
 
 #[tokio::test]
 async fn a_state_survives_being_saved_and_loaded() {
-    let api = ScriptedApi::default();
+    let api = ApiServer::default();
     assert_eq!(store(&api).load().await.unwrap(), Loaded::Missing);
     let mut state = full();
     store(&api).save(&mut state).await.unwrap();
@@ -69,7 +69,7 @@ async fn a_state_survives_being_saved_and_loaded() {
 
 #[tokio::test]
 async fn people_can_read_and_mend_it() {
-    let api = ScriptedApi::default();
+    let api = ApiServer::default();
     store(&api).save(&mut full()).await.unwrap();
     let data = api.object(MAP).unwrap()["data"].clone();
     assert_eq!(data["cloud-identity"], "sim/project/eu");
@@ -81,7 +81,7 @@ async fn people_can_read_and_mend_it() {
 
 #[tokio::test]
 async fn a_state_that_changed_meanwhile_is_not_overwritten() {
-    let api = ScriptedApi::default();
+    let api = ApiServer::default();
     let mut first = full();
     store(&api).save(&mut first).await.unwrap();
     let mut second = loaded(&api).await;
@@ -94,7 +94,7 @@ async fn a_state_that_changed_meanwhile_is_not_overwritten() {
 
 #[tokio::test]
 async fn what_others_keep_in_the_config_map_stays() {
-    let api = ScriptedApi::default();
+    let api = ApiServer::default();
     let metadata = json!({ "name": "ccm-core-simulated", "uid": "u", "annotations": { "theirs": "1" } });
     api.put(MAP, json!({ "metadata": metadata, "data": { "notes": "ours" } }));
     let mut state = loaded(&api).await;
@@ -110,7 +110,7 @@ async fn an_unreadable_value_is_named_and_never_reset() {
     for (key, value) in
         [("epoch", "many"), ("deletions", "[{]"), ("budget-spent-until", "soon"), ("breakers", "{}"), ("releases", "[1]")]
     {
-        let api = ScriptedApi::default();
+        let api = ApiServer::default();
         api.put(MAP, json!({ "metadata": { "name": "ccm-core-simulated" }, "data": { key: value } }));
         let error = store(&api).load().await.unwrap_err();
         assert!(matches!(&error, StateError::Unreadable { key: named, .. } if *named == key), "{key}: {error}");
@@ -121,7 +121,7 @@ async fn an_unreadable_value_is_named_and_never_reset() {
 
 #[tokio::test]
 async fn the_epoch_grows_with_every_term_and_is_stored_before_it_is_used() {
-    let api = ScriptedApi::default();
+    let api = ApiServer::default();
     assert_eq!(store(&api).next_epoch(0).await.unwrap(), 1);
     assert_eq!(store(&api).next_epoch(5).await.unwrap(), 5);
     assert_eq!(store(&api).next_epoch(2).await.unwrap(), 6);
@@ -133,7 +133,7 @@ async fn the_epoch_grows_with_every_term_and_is_stored_before_it_is_used() {
 
 #[tokio::test]
 async fn the_first_cloud_is_trusted_and_another_only_when_accepted() {
-    let api = ScriptedApi::default();
+    let api = ApiServer::default();
     assert_eq!(store(&api).accepted_identity_or("one").await.unwrap(), "one");
     assert_eq!(store(&api).accepted_identity_or("two").await.unwrap(), "one");
     assert_eq!(api.writes().len(), 1, "reading what was accepted writes nothing");
@@ -197,7 +197,7 @@ fn only_the_id_of_a_breaker_that_holds_releases_it() {
 
 #[tokio::test]
 async fn the_annotation_is_read_and_removed_once_it_is_carried_out() {
-    let api = ScriptedApi::default();
+    let api = ApiServer::default();
     store(&api).save(&mut full()).await.unwrap();
     let mut object = api.object(MAP).unwrap();
     object["metadata"]["annotations"] = json!({ names::annotations::RELEASE_BREAKER: "cluster-1" });

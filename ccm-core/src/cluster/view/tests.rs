@@ -3,11 +3,15 @@
 use std::pin::pin;
 
 use http::{Request, Response};
+use k8s_openapi::api::core::v1 as core;
 use kube::client::Body;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::cluster::nodes::Nodes;
 use crate::cluster::scripted::model;
+use crate::cluster::services::Services;
+use crate::names;
 
 fn raw(name: &str, version: &str) -> Value {
     json!({ "metadata": { "name": name, "uid": name, "resourceVersion": version } })
@@ -69,6 +73,54 @@ fn every_subscriber_is_told_and_one_that_left_does_no_harm() {
     view.hide("a");
     assert_eq!(told(&mut first), ["a", "a", "b"]);
     assert_eq!(view.shared.read().subscribers.len(), 1);
+}
+
+/// A Service as the API server has it.
+fn service(name: &str, type_: &str, finalizer: bool) -> core::Service {
+    let finalizers = if finalizer { json!([names::LOAD_BALANCER_FINALIZER]) } else { json!([]) };
+    let metadata = json!({ "namespace": "shop", "name": name, "uid": name, "finalizers": finalizers });
+    serde_json::from_value(json!({ "metadata": metadata, "spec": { "type": type_ } })).unwrap()
+}
+
+#[test]
+fn services_that_have_nothing_to_do_with_load_balancers_are_not_kept() {
+    let (view, synced) = Services::empty();
+    let mut keys = view.subscribe();
+    let mut left = service("left", "ClusterIP", false);
+    let condition = json!([{
+        "type": names::LOAD_BALANCER_READY, "status": "True", "reason": "R", "message": "",
+        "lastTransitionTime": "2024-05-06T07:08:09Z",
+    }]);
+    left.status = Some(serde_json::from_value(json!({ "conditions": condition })).unwrap());
+    let all =
+        [service("plain", "ClusterIP", false), service("wants", "LoadBalancer", false), service("had", "NodePort", true), left];
+    let mut shared = view.shared.write();
+    all.into_iter().for_each(|service| shared.apply(watcher::Event::InitApply(service), &synced));
+    shared.apply(watcher::Event::InitDone, &synced);
+    shared.apply(watcher::Event::Apply(service("another", "ClusterIP", false)), &synced);
+    shared.apply(watcher::Event::Delete(service("another", "ClusterIP", false)), &synced);
+    drop(shared);
+    assert_eq!(told(&mut keys), ["shop/had", "shop/left", "shop/wants"]);
+    assert_eq!(view.list().len(), 3);
+}
+
+#[test]
+fn a_service_that_is_no_load_balancer_any_more_is_seen_as_what_it_has_become() {
+    let (view, synced) = Services::empty();
+    let list = |services: [core::Service; 1]| {
+        let mut shared = view.shared.write();
+        services.into_iter().for_each(|service| shared.apply(watcher::Event::InitApply(service), &synced));
+        shared.apply(watcher::Event::InitDone, &synced);
+    };
+    list([service("web", "LoadBalancer", true)]);
+    let mut keys = view.subscribe();
+    view.shared.write().apply(watcher::Event::Apply(service("web", "ClusterIP", false)), &synced);
+    assert_eq!(told(&mut keys), ["shop/web", "shop/web"]);
+    assert!(!view.get("shop/web").unwrap().is_load_balancer, "by the watch");
+    list([service("web", "ClusterIP", false)]);
+    assert!(!view.get("shop/web").unwrap().is_load_balancer, "by a new list");
+    view.shared.write().apply(watcher::Event::Delete(service("web", "ClusterIP", false)), &synced);
+    assert_eq!((told(&mut keys), view.list().len()), (vec!["shop/web".to_owned()], 0));
 }
 
 #[tokio::test]

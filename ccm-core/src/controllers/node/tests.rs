@@ -74,7 +74,7 @@ async fn a_node_that_joins_is_initialised_by_one_look_up_and_two_writes() {
     until("a is initialised", || is_initialized(&world, "a")).await;
     settle().await;
     assert_eq!(world.instances.asked(), [("a".to_owned(), Priority::Initialize)]);
-    assert_eq!(world.server.writes("a"), ["PATCH status", "PATCH"]);
+    assert_eq!(world.server.node_writes("a"), ["PATCH status", "PATCH"]);
     assert_eq!(world.reasons(), [events::SYNCED]);
     running.stop().await;
 }
@@ -99,7 +99,7 @@ async fn a_foreign_node_is_neither_asked_about_nor_written() {
     let running = start(&world);
     until("a is initialised", || is_initialized(&world, "a")).await;
     pass(Duration::from_mins(11)).await;
-    assert!(world.server.writes("foreign").is_empty());
+    assert!(world.server.node_writes("foreign").is_empty());
     assert!(world.instances.asked().iter().all(|(name, _)| name == "a"));
     running.stop().await;
 }
@@ -136,7 +136,7 @@ async fn an_error_for_a_person_is_told_once_and_repeated_slowly() {
     let running = start(&world);
     until("it was asked three times", || lookups(&world, "a", Priority::Initialize) == 3).await;
     assert_eq!(world.reasons(), [events::CLOUD_LOOKUP_FAILED]);
-    assert!(world.server.writes("a").is_empty());
+    assert!(world.server.node_writes("a").is_empty());
     running.stop().await;
 }
 
@@ -149,7 +149,7 @@ async fn an_answer_without_a_provider_id_keeps_the_taint_and_a_later_one_removes
     let running = start(&world);
     until("a is initialised", || is_initialized(&world, "a")).await;
     settle().await;
-    assert_eq!(world.server.writes("a").len(), 2);
+    assert_eq!(world.server.node_writes("a").len(), 2);
     assert_eq!(world.reasons(), [events::INVALID_PROVIDER_ANSWER, events::SYNCED]);
     running.stop().await;
 }
@@ -167,7 +167,7 @@ async fn every_initialised_node_is_refreshed_once_in_a_period_and_a_changed_addr
     settle().await;
     assert_eq!(world.server.node("a").addresses[0].value, "10.0.0.2");
     assert_eq!(world.server.node("a").zone(), Some("zone-a"));
-    assert_eq!((world.server.writes("a").len(), world.server.writes("b").len()), (3, 2));
+    assert_eq!((world.server.node_writes("a").len(), world.server.node_writes("b").len()), (3, 2));
     assert_eq!(world.reasons(), [events::SYNCED, events::SYNCED, events::TOPOLOGY_DRIFT]);
     running.stop().await;
 }
@@ -238,7 +238,7 @@ async fn a_node_that_joins_again_under_its_name_is_initialised_again() {
     again["metadata"]["uid"] = json!("another");
     world.put(again);
     until("a is initialised again", || is_initialized(&world, "a")).await;
-    assert_eq!(world.server.writes("a").len(), 4);
+    assert_eq!(world.server.node_writes("a").len(), 4);
     running.stop().await;
 }
 

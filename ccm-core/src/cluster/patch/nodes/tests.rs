@@ -1,41 +1,13 @@
-//! What is sent to the API server, and what its answers are taken for.
+//! What is sent to the API server about nodes, and what its answers are taken for.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-
 use serde_json::{Value, json};
-use tokio::sync::watch;
 
 use super::*;
+use crate::cluster::gate::Closed;
+use crate::cluster::gate::tests::gate;
 use crate::cluster::scripted::{ApiServer, Call, model};
 use crate::model::node::AddressType;
-use crate::model::provider_info::{Limits, ProviderInfo};
-use crate::model::term::Term;
 use crate::provider::ProviderState;
-
-fn provider() -> ProviderInfo {
-    ProviderInfo {
-        name: "test".into(),
-        version: "1".into(),
-        capabilities: [].into(),
-        provider_id_prefixes: vec!["test://".into()],
-        cloud_identity: "cloud".into(),
-        limits: Limits { max_batch_size: 1, max_concurrent_instance_calls: 1, ..Limits::default() },
-        ..ProviderInfo::default()
-    }
-}
-
-struct Open {
-    term: watch::Sender<Option<Term>>,
-    provider: watch::Sender<ProviderState>,
-}
-
-fn gate() -> (Open, Gate) {
-    let term = Term { epoch: 1, holder: "me".into(), valid_until: Instant::now() + Duration::from_hours(1) };
-    let (term, terms) = watch::channel(Some(term));
-    let (provider, states) = watch::channel(ProviderState::Ready(Arc::new(provider())));
-    (Open { term, provider }, Gate::new(terms, states))
-}
 
 fn stored() -> Value {
     json!({
@@ -55,9 +27,9 @@ fn some_patch() -> NodePatch {
 
 #[tokio::test]
 async fn a_patch_names_the_object_and_its_version_and_holds_only_what_changes() {
-    let (server, client) = ApiServer::start([stored()]);
+    let server = ApiServer::with_nodes([stored()]);
     let (_open, gate) = gate();
-    let writer = NodeWriter::new(client, gate);
+    let writer = NodeWriter::new(server.client(), gate);
     let time = "2024-05-06T07:08:09Z".parse().unwrap();
     let taint = Taint { key: "k".into(), value: Some("v".into()), effect: "NoExecute".into(), time_added: Some(time) };
     let patch = NodePatch {
@@ -85,9 +57,9 @@ async fn a_patch_names_the_object_and_its_version_and_holds_only_what_changes() 
 
 #[tokio::test]
 async fn the_last_taint_is_removed_by_an_empty_list_and_absent_taints_are_left_alone() {
-    let (server, client) = ApiServer::start([stored()]);
+    let server = ApiServer::with_nodes([stored()]);
     let (_open, gate) = gate();
-    let writer = NodeWriter::new(client, gate);
+    let writer = NodeWriter::new(server.client(), gate);
     let after = writer.patch(&server.node("a"), &some_patch()).await.unwrap();
     assert_eq!((after.taints.len(), &last(&server).body["spec"]["taints"]), (1, &Value::Null));
     let after = writer.patch(&after, &NodePatch { taints: Some(vec![]), ..NodePatch::default() }).await.unwrap();
@@ -96,11 +68,11 @@ async fn the_last_taint_is_removed_by_an_empty_list_and_absent_taints_are_left_a
 
 #[tokio::test]
 async fn addresses_are_replaced_as_a_whole_in_their_order() {
-    let (server, client) = ApiServer::start([stored()]);
+    let server = ApiServer::with_nodes([stored()]);
     let (_open, gate) = gate();
     let address = |value: &str| Address { kind: AddressType::InternalIp, value: value.into() };
     let wanted = [address("fd00::1"), address("10.0.0.1")];
-    let after = NodeWriter::new(client, gate).patch_addresses(&server.node("a"), &wanted).await.unwrap();
+    let after = NodeWriter::new(server.client(), gate).patch_addresses(&server.node("a"), &wanted).await.unwrap();
     let call = last(&server);
     assert_eq!(call.path, "/api/v1/nodes/a/status");
     assert_eq!(call.body["status"]["addresses"][0], json!({ "$patch": "replace" }));
@@ -110,11 +82,11 @@ async fn addresses_are_replaced_as_a_whole_in_their_order() {
 
 #[tokio::test]
 async fn a_write_from_an_old_reading_is_a_conflict_and_changes_nothing() {
-    let (server, client) = ApiServer::start([stored()]);
+    let server = ApiServer::with_nodes([stored()]);
     let (_open, gate) = gate();
-    let writer = NodeWriter::new(client, gate);
+    let writer = NodeWriter::new(server.client(), gate);
     let old = server.node("a");
-    server.put(stored());
+    server.put_node(stored());
     assert!(matches!(writer.patch(&old, &some_patch()).await, Err(WriteError::Conflict)));
     assert!(matches!(writer.patch_addresses(&old, &old.addresses).await, Err(WriteError::Conflict)));
     assert!(matches!(writer.delete(&old).await, Err(WriteError::Conflict)));
@@ -123,9 +95,9 @@ async fn a_write_from_an_old_reading_is_a_conflict_and_changes_nothing() {
 
 #[tokio::test]
 async fn a_node_that_is_gone_is_told_from_one_that_could_not_be_written() {
-    let (server, client) = ApiServer::start([stored()]);
+    let server = ApiServer::with_nodes([stored()]);
     let (_open, gate) = gate();
-    let writer = NodeWriter::new(client, gate);
+    let writer = NodeWriter::new(server.client(), gate);
     let node = server.node("a");
     let stranger = model(&json!({ "metadata": { "name": "b", "uid": "u2" } }));
     assert!(matches!(writer.get("b").await, Err(WriteError::Gone)));
@@ -136,17 +108,17 @@ async fn a_node_that_is_gone_is_told_from_one_that_could_not_be_written() {
 
 #[tokio::test]
 async fn a_deletion_carries_both_preconditions() {
-    let (server, client) = ApiServer::start([stored()]);
+    let server = ApiServer::with_nodes([stored()]);
     let (_open, gate) = gate();
-    NodeWriter::new(client, gate).delete(&server.node("a")).await.unwrap();
+    NodeWriter::new(server.client(), gate).delete(&server.node("a")).await.unwrap();
     assert_eq!(last(&server).body["preconditions"], json!({ "uid": "u1", "resourceVersion": "1" }));
 }
 
 #[tokio::test]
 async fn a_closed_gate_keeps_every_write_in_and_lets_reads_out() {
-    let (server, client) = ApiServer::start([stored()]);
+    let server = ApiServer::with_nodes([stored()]);
     let (open, gate) = gate();
-    let writer = NodeWriter::new(client, gate);
+    let writer = NodeWriter::new(server.client(), gate);
     let node = writer.get("a").await.unwrap();
     open.provider.send_replace(ProviderState::Unusable { message: "gone".into() });
     assert!(matches!(writer.patch(&node, &some_patch()).await, Err(WriteError::Closed(Closed::ProviderNotReady))));
@@ -156,12 +128,4 @@ async fn a_closed_gate_keeps_every_write_in_and_lets_reads_out() {
     assert!(matches!(writer.delete(&node).await, Err(WriteError::Closed(Closed::NotLeading))));
     assert_eq!(server.calls().len(), 1);
     writer.get("a").await.unwrap();
-}
-
-#[tokio::test]
-async fn a_term_that_has_expired_closes_the_gate_without_being_told() {
-    let (open, gate) = gate();
-    let expired = Term { epoch: 1, holder: "me".into(), valid_until: Instant::now() };
-    open.term.send_replace(Some(expired));
-    assert_eq!(gate.check().unwrap_err(), Closed::NotLeading);
 }

@@ -1,11 +1,15 @@
 //! What a plan does to the API server.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::*;
+use crate::cluster::scripted::Objects;
 use crate::controllers::node::tests::fixtures::{World, machine, provider, tainted};
 use crate::model::instance::Lookup;
 use crate::names::{annotations, labels, taints};
+
+/// Where the API server has the node.
+const A: &str = "/api/v1/nodes/a";
 
 fn observed(world: &World, name: &str, answer: Lookup) -> Observed {
     let node = world.ctx.nodes.get(name).unwrap();
@@ -16,16 +20,16 @@ async fn acted(world: &World, observed: Observed) -> Result<Acted, WriteError> {
     act(&world.ctx.writer, &world.ctx.metrics, observed).await
 }
 
-fn label(nodes: &mut std::collections::BTreeMap<String, Value>, key: &str, value: &str) {
-    nodes.get_mut("a").unwrap()["metadata"]["labels"][key] = json!(value);
-    nodes.get_mut("a").unwrap()["metadata"]["resourceVersion"] = json!("1000");
+fn label(nodes: &mut Objects, key: &str, value: &str) {
+    nodes.get_mut(A).unwrap()["metadata"]["labels"][key] = json!(value);
+    nodes.get_mut(A).unwrap()["metadata"]["resourceVersion"] = json!("1000");
 }
 
 #[tokio::test]
 async fn a_node_is_initialised_by_two_writes_and_the_addresses_come_before_the_taint_goes() {
     let world = World::new([tainted("a")]);
     let after = acted(&world, observed(&world, "a", machine("a"))).await.unwrap();
-    assert_eq!(world.server.writes("a"), ["PATCH status", "PATCH"]);
+    assert_eq!(world.server.node_writes("a"), ["PATCH status", "PATCH"]);
     let node = world.server.node("a");
     assert_eq!(*after.node, node);
     assert!(!node.is_uninitialized() && after.plan.initializes);
@@ -43,7 +47,7 @@ async fn addresses_that_are_right_are_not_written() {
         json!([{ "type": "InternalIP", "address": "10.0.0.1" }, { "type": "Hostname", "address": "a" }]);
     let world = World::new([node]);
     acted(&world, observed(&world, "a", machine("a"))).await.unwrap();
-    assert_eq!(world.server.writes("a"), ["PATCH"]);
+    assert_eq!(world.server.node_writes("a"), ["PATCH"]);
 }
 
 #[tokio::test]
@@ -70,7 +74,7 @@ async fn a_conflict_between_the_writes_repeats_only_the_second() {
         None
     });
     acted(&world, observed(&world, "a", machine("a"))).await.unwrap();
-    assert_eq!(world.server.writes("a"), ["PATCH status", "PATCH", "PATCH"]);
+    assert_eq!(world.server.node_writes("a"), ["PATCH status", "PATCH", "PATCH"]);
     assert_eq!((world.ctx.metrics.writes.get(), world.ctx.metrics.conflicts.get()), (2, 1));
 }
 
@@ -80,7 +84,7 @@ async fn a_taint_that_came_meanwhile_stays() {
     world.server.before_write(|_| None);
     world.server.before_write(|nodes| {
         label(nodes, "x", "y");
-        let taints = nodes.get_mut("a").unwrap()["spec"]["taints"].as_array_mut().unwrap();
+        let taints = nodes.get_mut(A).unwrap()["spec"]["taints"].as_array_mut().unwrap();
         taints.push(json!({ "key": "node.kubernetes.io/not-ready", "effect": "NoExecute" }));
         None
     });
@@ -94,7 +98,7 @@ async fn a_node_that_somebody_else_initialised_meanwhile_is_left_alone() {
     let world = World::new([tainted("a")]);
     world.server.before_write(|nodes| {
         label(nodes, "x", "y");
-        let node = nodes.get_mut("a").unwrap();
+        let node = nodes.get_mut(A).unwrap();
         node["spec"] = json!({ "providerID": "fake://a", "taints": [] });
         node["status"]["addresses"] =
             json!([{ "type": "InternalIP", "address": "10.0.0.1" }, { "type": "Hostname", "address": "a" }]);
@@ -110,7 +114,7 @@ async fn a_new_node_of_the_same_name_gets_nothing_of_the_old_ones_answer() {
     let world = World::new([tainted("a")]);
     world.server.before_write(|nodes| {
         label(nodes, "x", "y");
-        nodes.get_mut("a").unwrap()["metadata"]["uid"] = json!("another");
+        nodes.get_mut(A).unwrap()["metadata"]["uid"] = json!("another");
         None
     });
     assert!(matches!(acted(&world, observed(&world, "a", machine("a"))).await, Err(WriteError::Gone)));

@@ -159,9 +159,9 @@ pub struct World {
 impl World {
     /// A world with these nodes, the lease held and the provider ready.
     pub fn new(nodes: impl IntoIterator<Item = Value>) -> Self {
-        let (server, client) = ApiServer::start(nodes);
-        let view = Nodes::fixed(server.all());
-        server.feed(&view);
+        let server = ApiServer::with_nodes(nodes);
+        let view = Nodes::fixed(server.nodes());
+        server.feed_nodes(&view);
         let term = Term { epoch: 1, holder: "me".into(), valid_until: Instant::now() + std::time::Duration::from_hours(1) };
         let (term, terms) = watch::channel(Some(term));
         let (provider, states) = watch::channel(ProviderState::Ready(Arc::new(provider())));
@@ -169,7 +169,7 @@ impl World {
         let instances = Arc::new(FakeInstances::default());
         let ctx = NodeContext {
             nodes: view,
-            writer: NodeWriter::new(client, Gate::new(terms, states.clone())),
+            writer: NodeWriter::new(server.client(), Gate::new(terms, states.clone())),
             events,
             instances: Arc::clone(&instances) as Arc<dyn Instances>,
             identity: Arc::new(NoIdentity),
@@ -182,7 +182,7 @@ impl World {
 
     /// Adds or changes a node, as somebody else would.
     pub fn put(&self, node: Value) {
-        self.server.put(node);
+        self.server.put_node(node);
     }
 
     /// The reasons of the events so far.

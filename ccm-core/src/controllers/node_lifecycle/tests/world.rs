@@ -14,7 +14,7 @@ use crate::cluster::events::{Events, Note};
 use crate::cluster::gate::Gate;
 use crate::cluster::nodes::Nodes;
 use crate::cluster::patch::NodeWriter;
-use crate::cluster::scripted_api::ScriptedApi;
+use crate::cluster::scripted::ApiServer;
 use crate::model::instance::{Answer, InstanceState, Lookup, NodeQuery};
 use crate::model::node::Ready;
 use crate::model::term::Term;
@@ -84,7 +84,7 @@ impl Identity for Cloud {
 }
 
 pub struct World {
-    pub api: ScriptedApi,
+    pub api: ApiServer,
     pub cloud: Arc<Cloud>,
     pub ctx: NodeContext,
     term: watch::Sender<Option<Term>>,
@@ -96,7 +96,7 @@ pub struct World {
 impl World {
     pub fn new(nodes: impl IntoIterator<Item = Node>) -> Self {
         let nodes: Vec<_> = nodes.into_iter().collect();
-        let (api, cloud) = (ScriptedApi::default(), Arc::new(Cloud::new()));
+        let (api, cloud) = (ApiServer::default(), Arc::new(Cloud::new()));
         let valid_until = std::time::Instant::now() + Duration::from_hours(24);
         let (term, terms) = watch::channel(Some(Term { epoch: 1, holder: Arc::from("test"), valid_until }));
         let (provider, states) = watch::channel(ProviderState::Ready(Arc::new(provider())));
