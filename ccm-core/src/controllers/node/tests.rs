@@ -9,6 +9,7 @@ use tokio::task::JoinHandle;
 use self::fixtures::{World, busy, error, machine, provider, tainted};
 use super::*;
 use crate::model::instance::Lookup;
+use crate::model::node::Node;
 use crate::names::{events, taints};
 use crate::provider::{self, Priority, ProviderState};
 
