@@ -166,6 +166,7 @@ impl Driver {
         loop {
             self.sort();
             self.begin();
+            self.measure();
             let wake = self.timing.next(self.lanes.is_busy(Lane::Paced), now()).map(tokio::time::Instant::from_std);
             tokio::select! {
                 () = worker.shutdown.cancelled() => break,
@@ -232,7 +233,7 @@ impl Driver {
         if self.timing.nodes_are_due(now) {
             let targets = self.targets(now);
             let Some(provider) = &mut self.provider else { return };
-            let news = provider.targets.trigger != targets.trigger;
+            let news = provider.targets.trigger != targets.trigger || provider.targets.set != targets.set;
             provider.targets = targets;
             if news {
                 tracing::debug!(targets = provider.targets.set.targets().len(), "the targets of load balancers have changed");
@@ -350,7 +351,12 @@ impl Driver {
             memory.check_due = false;
         }
         self.follow(&key, ended.next);
-        if !self.lanes.is_busy(Lane::Targets)
+    }
+
+    /// Whether all have the targets that were to be given to them.
+    fn measure(&mut self) {
+        if self.provider.is_some()
+            && !self.lanes.is_busy(Lane::Targets)
             && let Some(took) = self.timing.sync_ended(now())
         {
             self.worker.metrics.node_sync_latency.observe(took.as_secs_f64());

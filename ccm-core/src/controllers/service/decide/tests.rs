@@ -187,7 +187,12 @@ fn no_target_is_not_believed_at_once() {
         ("it had none", had_none(finished("s")), Step::Nothing, Step::Nothing),
         ("not known, finished", unknown(finished("s")), Step::Wait(half), Step::Check(Purpose::Restart)),
         ("not known, new", unknown(fresh()), ensure(&[], Lane::Change), ensure(&[], Lane::Change)),
-        ("it had some, and changed", changed(had_some(finished("s"))), ensure(&["n1", "n2"], Lane::Change), ensure(&[], Lane::Change)),
+        (
+            "it had some, and changed",
+            changed(had_some(finished("s"))),
+            ensure(&["n1", "n2"], Lane::Change),
+            ensure(&[], Lane::Change),
+        ),
         ("differs", Observed { known: Known::Differs, ..unknown(finished("s")) }, Step::Wait(half), ensure(&[], Lane::Targets)),
         ("doubt", Observed { known: Known::Doubt, ..unknown(finished("s")) }, Step::Wait(half), ensure(&[], Lane::Targets)),
     ] {
@@ -203,7 +208,9 @@ fn deletion_waits_for_nobody() {
     for service in [deleted, changed] {
         let it = observed(service);
         let none = Targets { empty_since: Some(Instant::now()), ..targets(&[], None) };
-        for known in [Known::Nothing, Known::Doubt, Known::Differs, Known::Elsewhere(fingerprint(&it.service)), applied(&it, &none)] {
+        for known in
+            [Known::Nothing, Known::Doubt, Known::Differs, Known::Elsewhere(fingerprint(&it.service)), applied(&it, &none)]
+        {
             let it = Observed { known, targets: none.clone(), ..it.clone() };
             assert_eq!(now(&it), Step::Delete { keeps_finalizer: false });
         }
@@ -221,7 +228,11 @@ fn drift_is_looked_for_where_it_is_due_wanted_and_possible() {
         ("no plans", Observed { plans: false, provider: Arc::new(without_plans()), ..due.clone() }, Step::Nothing),
         ("targets come first", Observed { targets: targets(&["n1"], None), ..due.clone() }, Step::Update),
         ("somebody else makes it", Observed { known: Known::Elsewhere(fingerprint(&due.service)), ..due.clone() }, Step::Nothing),
-        ("not ours", Observed { service: Arc::new(service_model(&with(fresh(), |it| it["spec"]["type"] = json!("ClusterIP")))), ..due }, Step::Nothing),
+        (
+            "not ours",
+            Observed { service: Arc::new(service_model(&with(fresh(), |it| it["spec"]["type"] = json!("ClusterIP")))), ..due },
+            Step::Nothing,
+        ),
     ] {
         assert_eq!(now(&it), step, "{name}");
     }

@@ -19,7 +19,8 @@ fn order(lanes: &mut Lanes, limit: usize, paced: bool) -> Vec<String> {
 
 #[test]
 fn changes_go_before_targets_before_checks_before_paced_calls() {
-    let mut lanes = waiting(&[("p", Lane::Paced), ("k", Lane::Check), ("t", Lane::Targets), ("c", Lane::Change), ("d", Lane::Change)]);
+    let mut lanes =
+        waiting(&[("p", Lane::Paced), ("k", Lane::Check), ("t", Lane::Targets), ("c", Lane::Change), ("d", Lane::Change)]);
     assert_eq!(order(&mut lanes, 10, true), ["c", "d", "t", "k", "p"]);
 }
 

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::fixtures::{Reply, Verb, World, address, finished, refusal, service, with};
 use super::{SECOND, pass, settle, start, until};
-use crate::controllers::service::act::{Deed, act};
 use crate::controllers::service::Duration;
+use crate::controllers::service::act::{Deed, act};
 use crate::model::load_balancer::{Ensured, Extras, LoadBalancerStatus};
 use crate::names;
 use crate::provider::Outcome;
@@ -115,7 +115,7 @@ async fn errors_of_the_api_server_on_the_status_cost_no_second_call() {
             Some(code)
         });
         let running = start(&world);
-        pass(SECOND * 30).await;
+        pass(SECOND * 10).await;
         assert_eq!(world.cloud.verbs("s"), [Verb::Ensure], "{name}");
         assert_eq!(world.is_done("s"), done, "{name}");
         assert!(!world.reasons().contains(&names::events::SYNC_LOAD_BALANCER_FAILED.to_owned()), "{name}");

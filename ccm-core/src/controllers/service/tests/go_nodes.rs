@@ -108,7 +108,12 @@ fn not_equal() -> Vec<Case> {
     vec![
         case("Nodes with updated providerID", vec![unnamed("n1"), unnamed("n2")], nodes(TWO), Some(TWO)),
         case("Nodes unchanged", vec![node("n1"), unnamed("n2")], vec![node("n1"), unnamed("n2")], None),
-        case("Change node with empty providerID", vec![node("n1"), unnamed("n2")], vec![node("n1"), unnamed("n3")], Some(WITHOUT_2)),
+        case(
+            "Change node with empty providerID",
+            vec![node("n1"), unnamed("n2")],
+            vec![node("n1"), unnamed("n3")],
+            Some(WITHOUT_2),
+        ),
     ]
 }
 

@@ -1,10 +1,12 @@
 //! One Service's life: made, changed, of another type or class, deleted, replaced.
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
 use super::fixtures::{Reply, Verb, World, address, config, ensured, finished, key, node, service, with};
 use super::{SECOND, pass, settle, start, start_with, until};
+use crate::cluster::services::Services;
 use crate::controllers::service::decide::Classes;
-use crate::controllers::service::{Duration, ServiceConfig};
+use crate::controllers::service::{Duration, ServiceConfig, ServiceContext, run};
 use crate::model::instance::Warning;
 use crate::model::load_balancer::{Ensured, Extras, IngressAddress, LoadBalancerStatus};
 use crate::model::service::Service;
@@ -136,7 +138,8 @@ async fn a_service_that_is_deleted_while_its_load_balancer_is_made_loses_it_agai
     world.cloud.release(Verb::Ensure);
     until("a is gone", || world.server.service("default/a").is_none()).await;
     assert_eq!(world.cloud.verbs("a"), [Verb::Ensure, Verb::Delete]);
-    assert_eq!(world.server.service_writes("default/a"), ["PATCH", "PATCH"], "the address that it had got was not written");
+    let refused = "the address that it had got was refused, for the Service is another now";
+    assert_eq!(world.server.service_writes("default/a"), ["PATCH", "PATCH status", "PATCH"], "{refused}");
     running.stop().await;
 }
 
@@ -165,10 +168,14 @@ async fn a_conflict_on_the_status_is_mended_with_the_service_as_it_is() {
 async fn a_service_that_was_replaced_meanwhile_gets_nothing_of_the_old_ones() {
     let world = World::new([service("a")], []);
     world.cloud.hold(Verb::Ensure);
-    world.cloud.reply(Verb::Ensure, "a", [Reply::Done(Ensured {
-        status: LoadBalancerStatus { ingress: vec![address("203.0.113.66")] },
-        extras: Extras::default(),
-    })]);
+    world.cloud.reply(
+        Verb::Ensure,
+        "a",
+        [Reply::Done(Ensured {
+            status: LoadBalancerStatus { ingress: vec![address("203.0.113.66")] },
+            extras: Extras::default(),
+        })],
+    );
     let running = start(&world);
     until("the cloud is asked", || world.cloud.running() == 1).await;
     // Somebody took the finalizer by force: the old Service is gone, and another has its name.
@@ -218,7 +225,9 @@ async fn services_of_other_types_and_classes_are_not_touched() {
 
 #[tokio::test(start_paused = true)]
 async fn a_class_that_is_served_no_more_freezes_its_services_with_one_event() {
-    let frozen = |name: &str| with(finished(name), |it| it["metadata"]["annotations"] = json!({ annotations::LOAD_BALANCER_CLASS: "example.com/a" }));
+    let frozen = |name: &str| {
+        with(finished(name), |it| it["metadata"]["annotations"] = json!({ annotations::LOAD_BALANCER_CLASS: "example.com/a" }))
+    };
     let deleted = with(frozen("deleted"), |it| it["metadata"]["deletionTimestamp"] = json!("2024-05-06T07:08:09Z"));
     let mut world = World::new([frozen("kept"), deleted], [node("n1")]);
     let running = start(&world);
@@ -283,7 +292,7 @@ async fn another_controllers_finalizer_stays_when_the_class_changes_hands() {
 
 #[tokio::test(start_paused = true)]
 async fn two_classes_that_are_both_served_are_two_load_balancers_one_after_the_other() {
-    let world = World::new([finished("a")], []);
+    let world = World::new([finished("a")], [node("n1")]);
     let classes = Classes { listed: ["example.com/b".to_owned()].into(), default: true };
     let running = start_with(&world, ServiceConfig { classes, ..config() });
     settle().await;
@@ -293,4 +302,24 @@ async fn two_classes_that_are_both_served_are_two_load_balancers_one_after_the_o
     assert_eq!(world.cloud.verbs("a")[1..], [Verb::Delete, Verb::Ensure]);
     assert_eq!(now(&world, "a").annotations[annotations::LOAD_BALANCER_CLASS], "example.com/b");
     running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_is_behind_our_own_writes_is_not_believed() {
+    let world = World::new([with(finished("a"), |it| it["spec"]["type"] = json!("ClusterIP"))], [node("n1")]);
+    // Shows just what the test shows.
+    let behind = Services::fixed(world.server.services());
+    let shutdown = CancellationToken::new();
+    let context = ServiceContext { services: behind.clone(), ..world.context() };
+    let task = tokio::spawn(run(context, config(), shutdown.clone()));
+    until("a is let go", || !now(&world, "a").has_finalizer()).await;
+    for _ in 0..3 {
+        behind.show((*behind.get("default/a").unwrap()).clone());
+        pass(SECOND * 5).await;
+    }
+    behind.show(now(&world, "a"));
+    pass(SECOND * 5).await;
+    assert_eq!(world.cloud.verbs("a"), [Verb::Delete]);
+    shutdown.cancel();
+    task.await.unwrap();
 }

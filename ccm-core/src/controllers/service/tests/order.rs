@@ -36,7 +36,7 @@ async fn a_new_service_and_a_deleted_one_go_before_a_hundred_updates() {
     assert_eq!(world.cloud.answered(Verb::Update), 0);
     world.cloud.release(Verb::Update);
     until("all have their targets", || world.cloud.count(Verb::Update) == MANY - 1).await;
-    assert_eq!(world.cloud.most_at_once(), 8.min(world.cloud.most_at_once()));
+    assert!(world.cloud.most_at_once() <= 8);
     running.stop().await;
 }
 

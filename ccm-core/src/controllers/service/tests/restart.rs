@@ -72,11 +72,14 @@ async fn a_load_balancer_that_is_not_as_asked_is_made_so() {
 #[tokio::test(start_paused = true)]
 async fn an_address_that_changed_during_the_absence_is_written() {
     let lost = with(finished("a"), |it| it["status"]["loadBalancer"] = json!({ "ingress": [{ "ip": "203.0.113.9" }] }));
-    let world = World::new([lost], []);
+    let world = World::new([lost], [node("n1")]);
     let running = start(&world);
     pass(SECOND * 5).await;
     assert_eq!(world.server.service_writes("default/a"), ["PATCH status"]);
-    assert_eq!(world.server.service("default/a").unwrap().status.ingress[0].address, super::fixtures::address("203.0.113.1").address);
+    assert_eq!(
+        world.server.service("default/a").unwrap().status.ingress[0].address,
+        super::fixtures::address("203.0.113.1").address
+    );
     assert_eq!(world.cloud.mutations(), 0);
     running.stop().await;
 }
@@ -100,7 +103,7 @@ async fn what_another_process_had_begun_is_ended() {
 
 #[tokio::test(start_paused = true)]
 async fn a_plan_that_cannot_be_made_now_is_asked_for_again_and_nobody_is_told() {
-    let mut world = World::new([finished("a")], []);
+    let mut world = World::new([finished("a")], [node("n1")]);
     let fails = Reply::Fail(refusal(Outcome::Retry { after: None }, "UNAVAILABLE"));
     world.cloud.reply(Verb::Plan, "a", [fails.clone(), fails]);
     let running = start(&world);

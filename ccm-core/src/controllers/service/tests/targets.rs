@@ -70,7 +70,9 @@ async fn what_matters_to_no_target_is_no_call() {
         world.server.put_node(change);
         pass(SECOND * 2).await;
     }
-    let excluded = with(node("n3"), |it| it["metadata"]["labels"] = json!({ "node.kubernetes.io/exclude-from-external-load-balancers": "" }));
+    let excluded = with(node("n3"), |it| {
+        it["metadata"]["labels"] = json!({ "node.kubernetes.io/exclude-from-external-load-balancers": "" })
+    });
     world.server.put_node(excluded);
     pass(Duration::from_mins(5)).await;
     assert!(world.cloud.calls().is_empty() && world.server.calls().iter().all(|call| call.method == "GET"));

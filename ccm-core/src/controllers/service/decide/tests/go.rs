@@ -66,12 +66,7 @@ fn a_service_is_looked_at_again_as_in_go() {
             |it| it["spec"]["ipFamilies"] = json!(["IPv4"]),
             false,
         ),
-        (
-            "If appProtocol is set when previously unset",
-            SAME,
-            |it| it["spec"]["ports"][0]["appProtocol"] = json!("http"),
-            true,
-        ),
+        ("If appProtocol is set when previously unset", SAME, |it| it["spec"]["ports"][0]["appProtocol"] = json!("http"), true),
         (
             "If appProtocol is set to a different value",
             |it| it["spec"]["ports"][0]["appProtocol"] = json!("http"),

@@ -74,9 +74,22 @@ fn nodes_count_as_in_go() {
 #[test]
 fn the_label_that_excludes_is_read_as_go_reads_booleans() {
     for (value, counts) in [
-        ("0", true), ("f", true), ("F", true), ("FALSE", true), ("False", true), ("false", true),
-        ("1", false), ("t", false), ("T", false), ("TRUE", false), ("True", false), ("true", false),
-        ("fALSE", false), (" false", false), ("no", false), ("", false),
+        ("0", true),
+        ("f", true),
+        ("F", true),
+        ("FALSE", true),
+        ("False", true),
+        ("false", true),
+        ("1", false),
+        ("t", false),
+        ("T", false),
+        ("TRUE", false),
+        ("True", false),
+        ("true", false),
+        ("fALSE", false),
+        (" false", false),
+        ("no", false),
+        ("", false),
     ] {
         let mut node = node(&[]);
         node.labels.insert(labels::EXCLUDE_FROM_LOAD_BALANCERS.to_owned(), value.to_owned());
