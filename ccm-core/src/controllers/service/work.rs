@@ -198,7 +198,7 @@ impl Worker {
                 Ended { known: observed.known.clone(), next: Next::NoPlans, written: None }
             }
             // Nothing was changed, and nothing is known to be wrong: nobody is told.
-            Err(broken) => Ended { known: observed.known.clone(), ..self.retried(broken) },
+            Err(broken) => Ended { known: observed.known.clone(), ..retried(&observed.service, broken) },
         }
     }
 
@@ -261,23 +261,29 @@ impl Worker {
         } else if let Broken::Write(error @ WriteError::Api(_)) = &broken {
             tracing::warn!(service = service.key(), %error, "a Service was not written; it is tried again");
         }
-        Ended { written, ..self.retried(broken) }
+        let ended = retried(service, broken);
+        Ended { written: written.or(ended.written), ..ended }
     }
+}
 
-    fn retried(&self, broken: Broken) -> Ended {
-        let back_off = Next::Again(Pause::BackOff { at_least: None });
-        let next = match broken {
-            Broken::Write(WriteError::Gone) => Next::Nothing,
-            Broken::Write(_) => back_off,
-            Broken::Provider(error) => match error.outcome {
-                Outcome::Retry { after } if is_shared(&error) => Next::Calm(after),
-                Outcome::Retry { after } => Next::Again(Pause::BackOff { at_least: after }),
-                Outcome::Terminal => Next::Again(Pause::Slow),
-                Outcome::Unsupported | Outcome::Unknown => back_off,
-            },
-        };
-        Ended { known: Known::Doubt, next, written: None }
-    }
+fn retried(service: &Service, broken: Broken) -> Ended {
+    let back_off = Next::Again(Pause::BackOff { at_least: None });
+    let next = match broken {
+        Broken::Write(WriteError::Gone) => return Ended { known: Known::Doubt, next: Next::Nothing, written: newer(service) },
+        Broken::Write(_) => back_off,
+        Broken::Provider(error) => match error.outcome {
+            Outcome::Retry { after } if is_shared(&error) => Next::Calm(after),
+            Outcome::Retry { after } => Next::Again(Pause::BackOff { at_least: after }),
+            Outcome::Terminal => Next::Again(Pause::Slow),
+            Outcome::Unsupported | Outcome::Unknown => back_off,
+        },
+    };
+    Ended { known: Known::Doubt, next, written: None }
+}
+
+/// The API server knows that the Service is another by now, or gone: nothing follows from what the watch still shows of it.
+fn newer(service: &Service) -> Option<u64> {
+    Some(service.resource_version.parse::<u64>().ok()?.saturating_add(1))
 }
 
 impl Ended {

@@ -1,7 +1,7 @@
 //! Who goes first, and how many at once.
 use serde_json::json;
 
-use super::fixtures::{Reply, Verb, World, config, finished, node, provider, refusal, service};
+use super::fixtures::{Reply, Verb, World, config, finished, key, node, provider, refusal, service};
 use super::{SECOND, pass, settle, start, start_with, until};
 use crate::controllers::service::{Duration, ServiceConfig};
 use crate::model::provider_info::{Limits, ProviderInfo};
@@ -17,6 +17,12 @@ fn many() -> impl Iterator<Item = serde_json::Value> {
     (0..MANY).map(|it| finished(&format!("s{it}")))
 }
 
+/// One of the many whose targets were not updated yet.
+fn waiting(world: &World) -> String {
+    let busy: Vec<_> = world.cloud.made(Verb::Update).iter().map(|call| call.name().to_owned()).collect();
+    (0..MANY).map(|it| format!("s{it}")).find(|name| !busy.contains(name)).unwrap()
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_new_service_and_a_deleted_one_go_before_a_hundred_updates() {
     let world = World::new(many(), [node("n1")]);
@@ -28,11 +34,12 @@ async fn a_new_service_and_a_deleted_one_go_before_a_hundred_updates() {
     until("updates run", || world.cloud.running() > 0).await;
     pass(SECOND).await;
     assert_eq!(world.cloud.running(), 6, "mass work leaves a quarter of the places");
+    let deleted = waiting(&world);
     world.server.put_service(service("new"));
-    world.delete("s7");
+    world.delete(&deleted);
     settle().await;
     assert!(world.is_done("new"));
-    assert!(world.server.service("default/s7").is_none());
+    assert!(world.server.service(&key(&deleted)).is_none());
     assert_eq!(world.cloud.answered(Verb::Update), 0);
     world.cloud.release(Verb::Update);
     until("all have their targets", || world.cloud.count(Verb::Update) == MANY - 1).await;
@@ -87,8 +94,7 @@ async fn a_change_of_a_service_that_waits_for_its_targets_goes_first() {
     world.cloud.hold(Verb::Update);
     world.server.put_node(node("n2"));
     until("updates run", || world.cloud.running() == 3).await;
-    let busy: Vec<_> = world.cloud.made(Verb::Update).iter().map(|call| call.name().to_owned()).collect();
-    let waiting = (0..MANY).map(|it| format!("s{it}")).find(|name| !busy.contains(name)).unwrap();
+    let waiting = waiting(&world);
     world.change(&waiting, |service| service["spec"]["ports"][0]["port"] = json!(81));
     settle().await;
     let ensured = world.cloud.made(Verb::Ensure);
