@@ -12,6 +12,7 @@ mod deletion;
 mod go_syntax;
 mod kubernetes;
 mod leader_election;
+mod listing;
 mod logging;
 mod nodes;
 mod provider;
@@ -24,6 +25,7 @@ pub use controllers::ControllersConfig;
 pub use deletion::DeletionConfig;
 pub use kubernetes::KubernetesConfig;
 pub use leader_election::LeaderElectionConfig;
+pub use listing::{ListingConfig, Output};
 pub use logging::{LogFormat, LoggingConfig};
 pub use nodes::NodesConfig;
 pub use provider::ProviderConfig;
@@ -33,7 +35,10 @@ pub use serving::ServingConfig;
 const ABOUT: &str =
     "A Kubernetes cloud-controller-manager that knows no cloud: it speaks gRPC to a provider sidecar over a Unix socket";
 const AFTER_HELP: &str = "Durations are Go's: 500ms, 15s, 1h2m3.5s. Every other flag of Go's cloud-controller-manager v0.36 is known too: it is \
-accepted with one warning that says why it does nothing here, or refused with the remedy. Underscores in a flag's name count as dashes.";
+accepted with one warning that says why it does nothing here, or refused with the remedy. Underscores in a flag's name count as dashes.
+
+\
+`ccm-core load-balancers --help`: a command that lists what this cluster owns in the cloud, and what of it no Service claims.";
 
 /// The command line.
 #[derive(Debug, Parser)]
@@ -59,6 +64,27 @@ struct Cli {
     logging: logging::LoggingArgs,
     #[command(flatten)]
     compatibility: compatibility::CompatibilityArgs,
+}
+
+/// What the command line asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Invocation {
+    /// To run the controllers.
+    Run(Box<Config>),
+    /// To list load balancers: `ccm-core load-balancers`.
+    ListLoadBalancers(Box<ListingConfig>),
+}
+
+impl Invocation {
+    /// Reads a command line, its first item being the program's name; see [`Config::from_args`].
+    pub fn from_args(args: impl IntoIterator<Item = OsString>) -> Result<Self, ConfigError> {
+        let mut args = args.into_iter().peekable();
+        let program = args.next().unwrap_or_default();
+        if args.next_if(|first| first == listing::NAME).is_some() {
+            return ListingConfig::from_args(args).map(|config| Self::ListLoadBalancers(Box::new(config)));
+        }
+        Config::from_args(std::iter::once(program).chain(args)).map(|config| Self::Run(Box::new(config)))
+    }
 }
 
 /// Everything that was asked for, valid and complete. `/configz` shows it.

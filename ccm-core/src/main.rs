@@ -1,16 +1,19 @@
 //! The binary: parse, run, exit code.
 use std::process::ExitCode;
 
-use ccm_core::config::Config;
-use ccm_core::runtime::{self, logging, shutdown};
+use ccm_core::config::{Config, Invocation};
+use ccm_core::runtime::{self, listing, logging, shutdown};
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let config = match Config::from_args(std::env::args_os()) {
-        Ok(config) => config,
+    let done = match Invocation::from_args(std::env::args_os()) {
+        Ok(Invocation::Run(config)) => start(*config).await,
+        Ok(Invocation::ListLoadBalancers(config)) => {
+            listing::list(&config).await.map(|text| println!("{text}")).map_err(Into::into)
+        }
         Err(error) => error.exit(),
     };
-    match start(config).await {
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("ccm-core: {error:#}");

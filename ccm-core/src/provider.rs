@@ -22,6 +22,7 @@ pub mod grpc;
 pub mod hints;
 pub mod instances;
 pub mod lead;
+pub mod load_balancers;
 pub mod metrics;
 #[cfg(test)]
 mod scripted;

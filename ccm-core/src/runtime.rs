@@ -4,6 +4,7 @@ pub mod candidacy;
 pub mod health;
 pub mod kubernetes;
 pub mod leader_election;
+pub mod listing;
 pub mod logging;
 pub mod metrics;
 pub mod serving;

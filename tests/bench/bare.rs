@@ -1,10 +1,11 @@
-//! The measure for ccm-core: a client that makes the same two patches for each node and does nothing else.
+//! The measure for ccm-core: a client that makes the same patches to each node or Service and does nothing else.
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use ccm_test_support::services::{CLASS, FINALIZER, NAME, NAMESPACE, READY, Services, Wish};
 use ccm_test_support::world::World;
 use futures::{StreamExt, TryStreamExt, stream};
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Node, Service};
 use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use serde_json::json;
@@ -54,4 +55,31 @@ fn metadata(node: &Node) -> serde_json::Value {
         },
         "spec": { "providerID": format!("simulated://sim-1a/{}", node.name_any()), "taints": [] },
     })
+}
+
+/// Makes Services and patches each as one that gets a load balancer is patched, so many at one time.
+pub async fn serve_all(world: &World, names: &[String], in_flight: usize) -> Result<Duration> {
+    let (services, api) = (Services::new(world.admin()), Api::<Service>::namespaced(world.admin(), NAMESPACE));
+    let began = Instant::now();
+    stream::iter(names.iter().enumerate())
+        .map(Ok)
+        .try_for_each_concurrent(in_flight, |(number, name)| serve(&services, &api, number, name))
+        .await?;
+    Ok(began.elapsed())
+}
+
+async fn serve(services: &Services, api: &Api<Service>, number: usize, name: &str) -> Result<()> {
+    let params = PatchParams::default();
+    services.create([Wish::new(name)]).await?;
+    let held = json!({ "metadata": { "finalizers": [FINALIZER], "annotations": { CLASS: "" } } });
+    api.patch(name, &params, &Patch::Strategic(held)).await?;
+    let named = json!({ "metadata": { "annotations": { NAME: format!("a{number:031}") } } });
+    api.patch(name, &params, &Patch::Strategic(named)).await?;
+    let condition = json!({
+        "type": READY, "status": "True", "reason": "Ready", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z",
+    });
+    let address = json!({ "ip": format!("198.18.{}.{}", number / 250, number % 250 + 1) });
+    let status = json!({ "status": { "loadBalancer": { "ingress": [address] }, "conditions": [condition] } });
+    api.patch_status(name, &params, &Patch::Strategic(status)).await?;
+    Ok(())
 }

@@ -5,7 +5,7 @@ use anyhow::Result;
 use ccm_test_support::process::Memory;
 use clap::Args;
 
-use crate::{bare, joined};
+use crate::{bare, joined, mib};
 
 /// Initialises nodes that have all joined before.
 #[derive(Debug, Args)]
@@ -96,10 +96,4 @@ impl Figures {
             }
         }
     }
-}
-
-/// No process is so large that this loses anything.
-#[allow(clippy::cast_precision_loss)]
-fn mib(kib: u64) -> f64 {
-    kib as f64 / 1024.0
 }

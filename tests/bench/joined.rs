@@ -1,14 +1,17 @@
-//! A world in which many nodes have joined and wait.
+//! Worlds in which many nodes have joined and wait, and what is waited for.
+use std::collections::BTreeSet;
+use std::fmt::Debug;
 use std::time::Instant;
 
 use anyhow::{Result, bail};
 use ccm_test_support::kubelet::{is_initialised, names};
+use ccm_test_support::services::is_served;
 use ccm_test_support::world::World;
 use futures::StreamExt;
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Node, Service};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, ResourceExt};
-use std::collections::BTreeSet;
+use serde::de::DeserializeOwned;
 
 /// Starts an API server and lets nodes join.
 pub async fn world(nodes: usize) -> Result<(World, Vec<String>)> {
@@ -18,19 +21,31 @@ pub async fn world(nodes: usize) -> Result<(World, Vec<String>)> {
     Ok((world, names))
 }
 
-/// When the last of so many nodes was seen initialised, by a watch, which costs the API server little.
+/// When the last of so many nodes was seen initialised.
 pub async fn all_initialised(world: &World, count: usize) -> Result<Instant> {
+    all(Api::<Node>::all(world.admin()), count, is_initialised).await
+}
+
+/// When the last of so many Services was seen with an address.
+pub async fn all_served(world: &World, count: usize) -> Result<Instant> {
+    all(Api::<Service>::all(world.admin()), count, is_served).await
+}
+
+/// By a watch, which costs the API server little.
+async fn all<K>(api: Api<K>, count: usize, done: impl Fn(&K) -> bool) -> Result<Instant>
+where
+    K: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
+{
     let mut seen = BTreeSet::new();
-    let mut nodes =
-        watcher(Api::<Node>::all(world.admin()), watcher::Config::default()).default_backoff().applied_objects().boxed();
-    while let Some(node) = nodes.next().await {
-        let node = node?;
-        if is_initialised(&node) {
-            seen.insert(node.name_any());
+    let mut objects = watcher(api, watcher::Config::default()).default_backoff().applied_objects().boxed();
+    while let Some(object) = objects.next().await {
+        let object = object?;
+        if done(&object) {
+            seen.insert(object.name_any());
         }
         if seen.len() == count {
             return Ok(Instant::now());
         }
     }
-    bail!("the watch of nodes ended")
+    bail!("the watch ended")
 }

@@ -6,6 +6,8 @@ use clap::{Parser, Subcommand};
 mod bare;
 mod init;
 mod joined;
+mod node_sets;
+mod services;
 
 /// Times ccm-core at work on a real API server, beside a bare client that makes the same writes.
 #[derive(Debug, Parser)]
@@ -19,11 +21,23 @@ struct Args {
 enum Bench {
     /// Initialises nodes that have all joined before.
     Init(init::Init),
+    /// Gives Services load balancers, and lets a node join.
+    Services(services::Serve),
+    /// Lets a node join many nodes and many Services, with node sets and without.
+    NodeSets(node_sets::NodeSets),
 }
 
 #[tokio::main]
 async fn main() -> Result<()> {
     match Args::parse().bench {
         Bench::Init(init) => init.run().await,
+        Bench::Services(services) => services.run().await,
+        Bench::NodeSets(node_sets) => node_sets.run().await,
     }
+}
+
+/// No process is so large that this loses anything.
+#[allow(clippy::cast_precision_loss)]
+fn mib(kib: u64) -> f64 {
+    kib as f64 / 1024.0
 }

@@ -15,13 +15,15 @@ use crate::story::Story;
 
 mod news;
 mod screen;
+mod services;
 mod stage;
 mod story;
 
 /// What shells expect of a program that Ctrl-C ended.
 const INTERRUPTED: u8 = 130;
 
-/// Shows ccm-core and its simulated provider at work: nodes join, stop, end; the provider is killed, replaced, and lies.
+/// Shows ccm-core and its simulated provider at work: nodes join, stop, end; a Service gets its load balancer; the provider is
+/// killed, replaced, and lies.
 ///
 /// It needs no cluster: it brings a real kube-apiserver of its own, which is built the first time (some minutes).
 #[derive(Debug, Parser)]
@@ -31,8 +33,8 @@ struct Args {
     /// for kubectl until Ctrl-C.
     #[arg(long)]
     exit: bool,
-    /// Use the cluster of this kubeconfig, with its rights. The nodes that are made there are named ccm-demo-* and removed
-    /// in the end.
+    /// Use the cluster of this kubeconfig, with its rights. The nodes and the Service that are made there are named ccm-demo-*
+    /// and removed in the end.
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
 }

@@ -18,6 +18,7 @@ use tempfile::TempDir;
 
 use crate::news::{News, PREFIX};
 use crate::screen::Screen;
+use crate::services;
 
 /// The version that the provider's second build has.
 pub const OTHER_VERSION: &str = "2.0.0-demo";
@@ -111,6 +112,8 @@ impl Stage {
     pub async fn strike(self, screen: &Screen) -> Result<()> {
         screen.heading("Cleaning up");
         drop(self.news);
+        // While somebody is there to take the finalizer off.
+        services::clear(&self.client).await?;
         self.core.stop().await?;
         self.provider.stop().await?;
         match self.cluster {

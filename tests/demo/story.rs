@@ -11,6 +11,7 @@ use kube::api::ListParams;
 
 use crate::news::{Life, PREFIX};
 use crate::screen::{Screen, Tone};
+use crate::services;
 use crate::stage::{OTHER_VERSION, Stage, pid};
 
 /// Nodes in the beginning.
@@ -55,6 +56,15 @@ impl<'a> Story<'a> {
         self.screen.heading("A machine is terminated");
         let outcome = self.terminate().await;
         self.note("a terminated machine's node is deleted", outcome)?;
+        self.screen.heading("A Service asks for a load balancer");
+        let outcome = services::serve(self.stage, self.screen).await;
+        self.note("a Service gets its address", outcome)?;
+        self.screen.heading("A node joins and leaves");
+        let outcome = services::follow(self.stage, self.screen).await;
+        self.note("the load balancer's targets follow", outcome)?;
+        self.screen.heading("The Service is deleted");
+        let outcome = services::remove(self.stage, self.screen).await;
+        self.note("its load balancer goes first", outcome)?;
         self.screen.heading("The provider is killed, and another build of it takes over the socket");
         let outcome = self.replace_provider().await;
         self.note("another build of the provider takes over", outcome)?;

@@ -2,7 +2,7 @@
 use anyhow::Result;
 use ccm_test_support::core::{Core, CoreSpec};
 use ccm_test_support::kubelet::{Kubelets, names};
-use ccm_test_support::simulated::Provider;
+use ccm_test_support::simulated::{Provider, ProviderSpec};
 use ccm_test_support::wait::{PATIENCE, eventually};
 use ccm_test_support::world::World;
 
@@ -11,6 +11,7 @@ pub struct Herd {
     pub world: World,
     pub provider: Provider,
     pub core: Core,
+    pub core_spec: CoreSpec,
     pub kubelets: Kubelets,
     pub names: Vec<String>,
 }
@@ -23,16 +24,41 @@ impl Herd {
 
     /// The same under a core with further flags.
     pub async fn under(count: usize, flags: impl FnOnce(CoreSpec) -> CoreSpec) -> Result<Self> {
+        Self::between(count, |provider| provider, flags).await
+    }
+
+    /// The same with flags for both processes.
+    pub async fn between(
+        count: usize,
+        provider_flags: impl FnOnce(ProviderSpec) -> ProviderSpec,
+        flags: impl FnOnce(CoreSpec) -> CoreSpec,
+    ) -> Result<Self> {
         let world = World::start().await?;
-        let provider = world.provider().start().await?;
+        let provider = provider_flags(world.provider()).start().await?;
         let names = names("node", count);
         provider.machines("add", &names).await?;
-        let core = flags(world.core().quick()).start().await?;
+        let core_spec = flags(world.core().quick());
+        let core = core_spec.start().await?;
         let kubelets = world.kubelets();
         kubelets.join(&names).await?;
-        let herd = Self { world, provider, core, kubelets, names };
+        let herd = Self { world, provider, core, core_spec, kubelets, names };
         herd.initialised(&herd.names).await?;
         Ok(herd)
+    }
+
+    /// Another core in place of the first, with further flags.
+    pub async fn renew(self, flags: impl FnOnce(CoreSpec) -> CoreSpec) -> Result<Self> {
+        self.core.stop().await?;
+        let core_spec = flags(self.core_spec);
+        Ok(Self { core: core_spec.start().await?, core_spec, ..self })
+    }
+
+    /// A node joins, and is initialised.
+    pub async fn joined(&self, name: &str) -> Result<()> {
+        let names = [name.to_owned()];
+        self.provider.machines("add", &names).await?;
+        self.kubelets.join(&names).await?;
+        self.initialised(&names).await
     }
 
     /// Waits until these are initialised.

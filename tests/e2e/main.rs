@@ -9,6 +9,7 @@ mod lies;
 mod lies_in_pieces;
 mod ownership;
 mod service_patches;
+mod services;
 mod start_up;
 mod strange_providers;
 mod truths;

@@ -87,8 +87,8 @@ fn condition(reason: &str) -> Condition {
     }
 }
 
-fn status(ingress: impl IntoIterator<Item = Ingress>) -> Option<LoadBalancerStatus> {
-    Some(LoadBalancerStatus { ingress: ingress.into_iter().collect() })
+fn status(ingress: impl IntoIterator<Item = Ingress>) -> LoadBalancerStatus {
+    LoadBalancerStatus { ingress: ingress.into_iter().collect() }
 }
 
 fn ip(text: &str, ports: Vec<PortStatus>) -> Ingress {
@@ -151,12 +151,12 @@ async fn the_addresses_are_replaced_as_a_whole_and_by_whatever_comes() -> Result
         vec![ip("192.0.2.3", vec![])],
     ];
     for list in lists {
-        let patch = StatusPatch { load_balancer: status(list.clone()), ..StatusPatch::default() };
+        let patch = StatusPatch { load_balancer: Some(status(list.clone())), ..StatusPatch::default() };
         service = desk.writer.patch_status(&service, &patch).await?;
         assert_eq!(service.status.ingress, list);
     }
     let vip = Ingress { address: IngressAddress::Ip("192.0.2.4".parse()?, None), ports: vec![] };
-    let patch = StatusPatch { load_balancer: status([vip]), ..StatusPatch::default() };
+    let patch = StatusPatch { load_balancer: Some(status([vip])), ..StatusPatch::default() };
     let after = desk.writer.patch_status(&service, &patch).await?;
     let vip = IngressAddress::Ip("192.0.2.4".parse()?, Some(IpMode::Vip));
     assert_eq!(after.status.ingress[0].address, vip, "Kubernetes says VIP where nothing is said");
@@ -181,7 +181,7 @@ async fn the_conditions_of_others_stay_whatever_happens_to_ours() -> Result<()> 
     }] } });
     desk.services.patch_status("web", &PatchParams::default(), &Patch::Strategic(theirs)).await?;
     let fresh = desk.writer.get(&first).await?;
-    let second = desk.writer.patch_status(&fresh, &set("Quota", status([ip("192.0.2.1", vec![])]))).await?;
+    let second = desk.writer.patch_status(&fresh, &set("Quota", Some(status([ip("192.0.2.1", vec![])])))).await?;
     assert_eq!((second.status.ingress.len(), second.condition), (1, Some(Condition { reason: "Quota".into(), ..cut })));
     let raw = desk.raw().await?;
     let theirs = raw["status"]["conditions"].as_array().context("conditions")?.iter().find(|it| it["type"] == "Theirs");

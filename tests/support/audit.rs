@@ -121,6 +121,17 @@ impl Audit {
         Ok(writes)
     }
 
+    /// Successful writes to Services, by Service.
+    pub fn service_writes(&self) -> Result<BTreeMap<String, usize>> {
+        let mut writes = BTreeMap::new();
+        for entry in self.entries()?.into_iter().filter(|entry| entry.object_ref.resource == "services") {
+            if matches!((entry.verb.as_str(), entry.response_status.code), ("patch" | "update" | "delete", 200..=299)) {
+                *writes.entry(entry.object_ref.name).or_default() += 1;
+            }
+        }
+        Ok(writes)
+    }
+
     /// What ccm-core tried and may not, in words.
     pub fn forbidden(&self) -> Result<Vec<String>> {
         let refused = self.entries()?.into_iter().filter(|entry| entry.response_status.code == 403);

@@ -1,138 +1,69 @@
-//! Nodes that join and leave while one of the two processes is killed with -9, again and again.
-use std::collections::BTreeSet;
+//! Things that come, change and go while one of the two processes is killed with -9, again and again; in the end all must be
+//! as if nobody had been killed.
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 
 use crate::core::{Core, CoreSpec};
-use crate::kubelet::{Kubelets, is_initialised, names};
-use crate::simulated::Provider;
-use crate::wait::eventually;
-use crate::world::World;
+use crate::simulated::{Provider, ProviderSpec};
+
+pub mod nodes;
+pub mod services;
 
 /// Until all has settled after a kill: a killed leader's lease must run out first.
 const SETTLED: Duration = Duration::from_mins(3);
 
-/// How much of it.
-#[derive(Clone, Copy, Debug)]
-pub struct Churn {
-    /// How many nodes join; every other one of them leaves again.
-    pub nodes: usize,
-    /// How many kills, evenly spread over the joining and leaving.
-    pub kills: usize,
+/// Within which time after the beginning of a round the kill comes.
+const MOMENT: u64 = 1500;
+
+/// How often what was killed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Kills {
+    /// ccm-core.
+    pub core: usize,
+    /// The provider.
+    pub provider: usize,
 }
 
-/// What happened.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Report {
-    /// Kills of ccm-core.
-    pub core_kills: usize,
-    /// Kills of the provider.
-    pub provider_kills: usize,
-    /// Nodes in the end, exactly those that should be there.
-    pub nodes: usize,
-}
-
-impl Churn {
-    /// Does it all and checks the end; `tell` hears of each kill.
-    pub async fn run(self, world: &World, mut tell: impl FnMut(&str)) -> Result<Report> {
-        let mut stage = Stage::new(world).await?;
-        let mut stayers = BTreeSet::new();
-        let mut leavers = Vec::new();
-        for round in 0..self.kills {
-            let joiners = names(&format!("round-{round}"), self.nodes / self.kills);
-            let killed = stage.round(&joiners, &leavers).await?;
-            tell(&format!(
-                "kill {} of {}: {killed}; {} nodes joined, {} left",
-                round + 1,
-                self.kills,
-                joiners.len(),
-                leavers.len()
-            ));
-            let (go, stay): (Vec<_>, Vec<_>) = joiners.into_iter().enumerate().partition(|(number, _)| number % 2 == 0);
-            stayers.extend(stay.into_iter().map(|(_, name)| name));
-            leavers = go.into_iter().map(|(_, name)| name).collect();
-        }
-        stage.leave(&leavers).await?;
-        stage.settled(&stayers).await?;
-        stage.core.stop().await?;
-        stage.provider.stop().await?;
-        Ok(Report { nodes: stayers.len(), ..stage.report })
+impl Kills {
+    /// All.
+    pub fn all(self) -> usize {
+        self.core + self.provider
     }
 }
 
-struct Stage {
-    kubelets: Kubelets,
+/// The two processes that may be killed at any time.
+struct Victims {
     provider: Provider,
     core_spec: CoreSpec,
     core: Core,
-    report: Report,
+    kills: Kills,
 }
 
-impl Stage {
-    async fn new(world: &World) -> Result<Self> {
-        let core_spec = world.core().quick();
-        Ok(Self {
-            kubelets: world.kubelets(),
-            provider: world.provider().start().await?,
-            core: core_spec.start().await?,
-            core_spec,
-            report: Report::default(),
-        })
+impl Victims {
+    async fn start(provider: &ProviderSpec, core: CoreSpec) -> Result<Self> {
+        let provider = provider.start().await?;
+        Ok(Self { provider, core: core.start().await?, core_spec: core, kills: Kills::default() })
     }
 
-    /// Some join and some leave, and meanwhile a process is killed. Answers which.
-    async fn round(&mut self, joiners: &[String], leavers: &[String]) -> Result<&'static str> {
-        self.provider.machines("add", joiners).await?;
-        self.gone(leavers).await?;
-        let kubelets = self.kubelets.clone();
-        let moves = async {
-            kubelets.join(joiners).await?;
-            kubelets.report(leavers, false).await
-        };
-        let (done, killed) = tokio::join!(moves, self.kill());
-        done?;
-        killed
-    }
-
+    /// Kills one of them at some moment, and starts it again. Answers which.
     async fn kill(&mut self) -> Result<&'static str> {
         // The moment is left to chance: nothing is waited for here.
-        tokio::time::sleep(Duration::from_millis(rand::random_range(0..1500))).await;
+        tokio::time::sleep(Duration::from_millis(rand::random_range(0..MOMENT))).await;
         if rand::random() {
-            self.report.core_kills += 1;
+            self.kills.core += 1;
             self.core.kill().await?;
             self.core = self.core_spec.start().await?;
             return Ok("ccm-core");
         }
-        self.report.provider_kills += 1;
+        self.kills.provider += 1;
         self.provider.restart().await?;
         Ok("provider-simulated")
     }
 
-    /// The machines of these nodes are terminated. Nodes that never were initialised would have to wait for their grace.
-    async fn gone(&self, leavers: &[String]) -> Result<()> {
-        if leavers.is_empty() {
-            return Ok(());
-        }
-        eventually("those that will leave to be initialised", SETTLED, async || self.kubelets.initialised(leavers).await).await?;
-        self.provider.machines("terminate", leavers).await
-    }
-
-    async fn leave(&self, leavers: &[String]) -> Result<()> {
-        self.gone(leavers).await?;
-        self.kubelets.report(leavers, false).await
-    }
-
-    async fn settled(&self, expected: &BTreeSet<String>) -> Result<()> {
-        eventually("exactly the right nodes", SETTLED, async || {
-            let all = self.kubelets.all().await?;
-            let found: BTreeSet<_> = all.keys().cloned().collect();
-            let (missing, extra) = (expected.difference(&found).count(), found.difference(expected).count());
-            ensure!(missing == 0 && extra == 0, "{missing} nodes are missing, {extra} should be gone");
-            let waiting = all.values().filter(|node| !is_initialised(node)).count();
-            ensure!(waiting == 0, "{waiting} nodes are not initialised");
-            Ok(())
-        })
-        .await
+    async fn stop(self) -> Result<Kills> {
+        self.core.stop().await?;
+        self.provider.stop().await?;
+        Ok(self.kills)
     }
 }

@@ -4,20 +4,27 @@
 //! The map:
 //! - [`world`]: one test's own API server and everything around it; where most tests begin.
 //! - [`control_plane`], [`rbac`], [`audit`]: the API server, what ccm-core may do there, and what it did.
-//! - [`binaries`], [`process`], [`core`], [`simulated`]: the processes.
+//! - [`binaries`], [`process`], [`core`], [`simulated`], [`cloud`]: the processes; [`ctl`]: a hand in the cloud.
 //! - [`strange_provider`]: a provider that keeps to no contract.
 //! - [`kubelet`]: nodes as kubelet makes and reports them.
+//! - [`services`]: Services as users make and change them; [`expectation`]: what they and the cloud must be in the end.
 //! - [`wait`], [`ports`]: conditions and free ports.
-//! - [`churn`]: nodes that come and go while processes are killed.
+//! - [`churn`]: nodes, or Services, that come and go while processes are killed.
+//! - [`outage`]: Services while their provider is of no use.
 pub mod audit;
 pub mod binaries;
 pub mod churn;
+pub mod cloud;
 pub mod control_plane;
 pub mod core;
+pub mod ctl;
+pub mod expectation;
 pub mod kubelet;
+pub mod outage;
 pub mod ports;
 pub mod process;
 pub mod rbac;
+pub mod services;
 pub mod simulated;
 pub mod strange_provider;
 pub mod wait;

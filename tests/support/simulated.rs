@@ -1,20 +1,18 @@
 //! `provider-simulated` as a process, and its `ctl`.
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use tokio::process::Command;
 
 use crate::binaries::Binaries;
+use crate::cloud::Cloud;
+use crate::ctl::{Calls, Ctl};
 use crate::process::{Memory, Process, tail};
 use crate::wait::{PATIENCE, eventually};
 
 /// An orderly end: running calls are waited for.
 const STOP: Duration = Duration::from_secs(40);
-
-/// Command lines are kept at a length that every system takes.
-const NAMES_AT_ONCE: usize = 1_000;
 
 /// How a simulated provider is to be started. The same one started again has the same sockets and state.
 #[derive(Clone, Debug)]
@@ -22,13 +20,14 @@ pub struct ProviderSpec {
     name: String,
     dir: PathBuf,
     program: Option<PathBuf>,
+    cloud: Option<String>,
     flags: Vec<String>,
 }
 
 impl ProviderSpec {
     /// A provider with its cloud's state, its sockets and its log in `dir`.
     pub fn new(dir: &Path) -> Self {
-        Self { name: "provider".into(), dir: dir.to_owned(), program: None, flags: Vec::new() }
+        Self { name: "provider".into(), dir: dir.to_owned(), program: None, cloud: None, flags: Vec::new() }
     }
 
     /// With a further flag.
@@ -42,6 +41,12 @@ impl ProviderSpec {
     #[must_use]
     pub fn rival(self) -> Self {
         Self { name: "rival".into(), ..self }
+    }
+
+    /// The provider of a cloud that runs by itself, and survives it.
+    #[must_use]
+    pub fn of(self, cloud: &Cloud) -> Self {
+        Self { cloud: Some(cloud.url().to_owned()), ..self }
     }
 
     /// Another build of it.
@@ -63,13 +68,18 @@ impl ProviderSpec {
     pub async fn spawn(&self) -> Result<Process> {
         let mut command = Command::new(self.binary().await?);
         command.arg("serve").args(["--endpoint", &url(&self.endpoint()), "--control", &url(&self.control())]);
-        command.arg("--state").arg(self.dir.join(format!("{}-state", self.name))).args(&self.flags);
+        match &self.cloud {
+            Some(cloud) => command.args(["--cloud", cloud]),
+            None => command.arg("--state").arg(self.dir.join(format!("{}-state", self.name))),
+        };
+        command.args(&self.flags);
         Process::start(&self.name, command, &self.dir)
     }
 
     /// Starts it and waits until it answers.
     pub async fn start(&self) -> Result<Provider> {
-        let mut provider = Provider { spec: self.clone(), binary: self.binary().await?, process: self.spawn().await? };
+        let cloud = Ctl::of_provider(&self.binary().await?, &url(&self.control()));
+        let mut provider = Provider { spec: self.clone(), cloud, process: self.spawn().await? };
         provider.answers().await?;
         Ok(provider)
     }
@@ -86,7 +96,7 @@ impl ProviderSpec {
 #[derive(Debug)]
 pub struct Provider {
     spec: ProviderSpec,
-    binary: PathBuf,
+    cloud: Ctl,
     process: Process,
 }
 
@@ -121,44 +131,34 @@ impl Provider {
         self.process.memory()
     }
 
-    /// `provider-simulated ctl …`; answers what it printed.
-    pub async fn ctl(&self, args: &[&str]) -> Result<String> {
-        let mut command = Command::new(&self.binary);
-        command.args(["ctl", "--control", &url(&self.spec.control())]).args(args).kill_on_drop(true);
-        let output = command.output().await.context("cannot start provider-simulated ctl")?;
-        let error = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "ctl {} ended with {}: {error}", args.join(" "), output.status);
-        Ok(String::from_utf8(output.stdout)?)
+    /// A hand in its cloud. Calls are counted from the start of this process, by the provider's methods.
+    pub fn cloud(&self) -> &Ctl {
+        &self.cloud
     }
 
     /// `add`, `stop`, `start`, `terminate`, `forget`, `hide` or `unhide` machines.
     pub async fn machines(&self, action: &str, names: &[String]) -> Result<()> {
-        for some in names.chunks(NAMES_AT_ONCE) {
-            let args: Vec<_> = std::iter::once(action).chain(some.iter().map(String::as_str)).collect();
-            self.ctl(&args).await?;
-        }
-        Ok(())
+        self.cloud.machines(action, names).await
     }
 
     /// `fault set NAME`.
     pub async fn set_fault(&self, name: &str) -> Result<()> {
-        self.ctl(&["fault", "set", name]).await.map(drop)
+        self.cloud.set_fault(name).await
     }
 
     /// `fault clear`.
     pub async fn clear_faults(&self) -> Result<()> {
-        self.ctl(&["fault", "clear"]).await.map(drop)
+        self.cloud.clear_faults().await
     }
 
     /// Calls so far, by method.
-    pub async fn calls(&self) -> Result<BTreeMap<String, u64>> {
-        let text = self.ctl(&["calls"]).await?;
-        serde_json::from_str(&text).with_context(|| format!("ctl calls printed {text}"))
+    pub async fn calls(&self) -> Result<Calls> {
+        self.cloud.calls().await
     }
 
     /// Calls of `BatchGetInstances` so far.
     pub async fn look_ups(&self) -> Result<u64> {
-        Ok(self.calls().await?.get("BatchGetInstances").copied().unwrap_or_default())
+        Ok(self.calls().await?.of("BatchGetInstances"))
     }
 
     /// Waits until ccm-core has asked so many more times.

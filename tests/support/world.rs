@@ -1,4 +1,5 @@
 //! One test's own world: an API server, the rules that ccm-core lives under, and a folder for everything.
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::{env, fs, thread};
 
@@ -15,6 +16,7 @@ use crate::core::CoreSpec;
 use crate::kubelet::Kubelets;
 use crate::process::tail;
 use crate::rbac;
+use crate::services::Services;
 use crate::simulated::ProviderSpec;
 use crate::wait::{PATIENCE, eventually};
 
@@ -70,6 +72,11 @@ impl World {
         Kubelets::new(self.admin())
     }
 
+    /// The Services that users make.
+    pub fn services(&self) -> Services {
+        Services::new(self.admin())
+    }
+
     /// What ccm-core asked of the API server.
     pub fn audit(&self) -> &Audit {
         &self.audit
@@ -89,6 +96,19 @@ impl World {
     pub async fn events(&self, reason: &str) -> Result<Vec<Event>> {
         let all = Api::<Event>::all(self.admin()).list(&ListParams::default()).await?;
         Ok(all.into_iter().filter(|event| event.reason.as_deref() == Some(reason)).collect())
+    }
+
+    /// How many warnings there are about each object of a kind, repeats included, by the object's name.
+    pub async fn warnings(&self, kind: &str) -> Result<BTreeMap<String, i32>> {
+        let mut warnings = BTreeMap::new();
+        for event in Api::<Event>::all(self.admin()).list(&ListParams::default()).await? {
+            let about = event.regarding.filter(|about| about.kind.as_deref() == Some(kind));
+            if let (Some(about), Some("Warning")) = (about, event.type_.as_deref()) {
+                let times = event.series.map_or(1, |series| series.count);
+                *warnings.entry(about.name.unwrap_or_default()).or_default() += times;
+            }
+        }
+        Ok(warnings)
     }
 
     /// Waits for an event of this reason and answers the first one's message.

@@ -73,7 +73,7 @@ impl TargetSet {
         targets.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         let mut content = Content(Sha256::new());
         targets.hash(&mut content);
-        let hash = content.0.finalize().iter().map(|byte| format!("{byte:02x}")).collect::<String>().into();
+        let hash = hexadecimal(&content.0.finalize()).into();
         Self { hash, targets: targets.into() }
     }
 
@@ -106,6 +106,12 @@ impl PartialEq for TargetSet {
 }
 
 impl Eq for TargetSet {}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digit = |value: u8| char::from(DIGITS[usize::from(value)]);
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+}
 
 /// Feeds what `Hash` says of a value to a hash that is wide enough to name it by.
 struct Content(Sha256);

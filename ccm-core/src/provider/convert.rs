@@ -16,11 +16,18 @@ use super::capabilities::retry;
 use super::{ProviderError, classify};
 
 mod instance;
+mod load_balancer;
+mod reader;
+mod service;
 mod syntax;
+mod target;
 #[cfg(test)]
 mod tests;
 
 pub use instance::set_zone;
+pub use load_balancer::{deleted, ensured, owned, planned, updated};
+pub use service::service;
+pub use target::node;
 
 /// How far ahead of this clock a provider's may be.
 const MAX_AHEAD: Duration = Duration::from_mins(5);

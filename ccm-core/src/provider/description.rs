@@ -21,7 +21,10 @@ pub fn read(response: v1::GetProviderInfoResponse) -> Result<ProviderInfo, Probl
         return Err(Problems(vec!["info is missing: the provider must describe itself".to_owned()]));
     };
     let problems: Vec<_> =
-        [version(&info), name(&info), prefixes(&info), identity(&info), limits_problem(&info)].into_iter().flatten().collect();
+        [version(&info), name(&info), prefixes(&info), annotation_prefixes(&info), identity(&info), limits_problem(&info)]
+            .into_iter()
+            .flatten()
+            .collect();
     if problems.is_empty() { Ok(model(info)) } else { Err(Problems(problems)) }
 }
 
@@ -55,6 +58,13 @@ fn prefixes(info: &v1::ProviderInfo) -> Option<String> {
     (prefixes.is_empty() && capabilities(info).contains(&Capability::Instances)).then(|| {
         "info.provider_id_prefixes is empty although INSTANCES is listed: give the beginnings of the provider's own providerIDs, such as \"simulated://\"".to_owned()
     })
+}
+
+fn annotation_prefixes(info: &v1::ProviderInfo) -> Option<String> {
+    let bad = info.service_annotation_prefixes.iter().position(String::is_empty)?;
+    Some(format!(
+        "info.service_annotation_prefixes[{bad}] is empty: it would let the provider write every annotation; give such as \"example.com/\""
+    ))
 }
 
 fn identity(info: &v1::ProviderInfo) -> Option<String> {
@@ -170,6 +180,10 @@ mod tests {
             ),
             ("info.cloud_identity", v1::ProviderInfo { cloud_identity: String::new(), ..good() }),
             ("info.cloud_identity", v1::ProviderInfo { cloud_identity: "x".repeat(257), ..good() }),
+            (
+                "info.service_annotation_prefixes[0]",
+                v1::ProviderInfo { service_annotation_prefixes: vec![String::new()], ..good() },
+            ),
             ("info.limits.max_batch_size", v1::ProviderInfo { limits: Some(limits), ..good() }),
         ] {
             let problems = read_info(info).unwrap_err().0;

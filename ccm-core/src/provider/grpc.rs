@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use ccm_proto::v1::identity_client::IdentityClient;
 use ccm_proto::v1::instances_client::InstancesClient;
+use ccm_proto::v1::load_balancers_client::LoadBalancersClient;
 use ccm_proto::v1::zones_client::ZonesClient;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -13,9 +14,11 @@ use super::metrics::ProviderMetrics;
 
 mod call;
 mod dial;
+mod node_sets;
 
 pub use call::Method;
 pub use dial::DialError;
+pub use node_sets::{NodeSets, Sending};
 
 /// The largest message to a provider and from one, in bytes.
 pub const MAX_TO_PROVIDER: usize = 64 << 20;
@@ -59,6 +62,7 @@ pub struct Connection {
     channel: Channel,
     closed: CancellationToken,
     shared: Shared,
+    node_sets: Arc<NodeSets>,
 }
 
 impl Connection {
@@ -79,6 +83,28 @@ impl Connection {
         InstancesClient::new(self.channel.clone())
             .max_decoding_message_size(MAX_TO_CORE)
             .max_encoding_message_size(MAX_TO_PROVIDER)
+    }
+
+    /// The service LoadBalancers.
+    pub fn load_balancers(&self) -> LoadBalancersClient<Channel> {
+        LoadBalancersClient::new(self.channel.clone())
+            .max_decoding_message_size(MAX_TO_CORE)
+            .max_encoding_message_size(MAX_TO_PROVIDER)
+    }
+
+    /// What a client of any other kind is made of.
+    pub fn channel(&self) -> Channel {
+        self.channel.clone()
+    }
+
+    /// Which node sets the provider holds.
+    pub fn node_sets(&self) -> &NodeSets {
+        &self.node_sets
+    }
+
+    /// Where what crosses this connection is counted.
+    pub fn metrics(&self) -> &ProviderMetrics {
+        &self.shared.metrics
     }
 
     /// The service Zones.

@@ -43,18 +43,6 @@ struct OneSession {
     handle: Handle,
 }
 
-impl OneSession {
-    fn still_the_same_cloud(&self) -> Result<(), ProviderError> {
-        if self.handle.current()?.identity == self.live.identity {
-            return Ok(());
-        }
-        Err(capabilities::retry(
-            "CLOUD_IDENTITY_CHANGED",
-            "the provider's cloud changed while it answered; the answer was discarded",
-        ))
-    }
-}
-
 #[async_trait]
 impl InstanceSession for OneSession {
     fn limits(&self) -> Limits {
@@ -70,7 +58,7 @@ impl InstanceSession for OneSession {
         let (info, identity) = (Arc::clone(&self.live.info), Arc::clone(&self.live.identity));
         let mut answers = convert::answers(queries, response, &convert::Context { info, identity, now: Timestamp::now() });
         zones::fill_in(&self.live, &mut answers).await;
-        self.still_the_same_cloud()?;
+        self.handle.still_the_same_cloud(&self.live)?;
         Ok(answers)
     }
 }

@@ -14,6 +14,7 @@ use super::endpoint::Endpoint;
 use super::grpc::{Connection, Deadlines, Shared};
 use super::hints::{self, Hint};
 use super::instances::ProviderInstances;
+use super::load_balancers::ProviderLoadBalancers;
 use super::metrics::ProviderMetrics;
 use super::{Identity, Judge, ProviderError, StateReceiver, capabilities, lead};
 use board::Board;
@@ -90,9 +91,15 @@ impl Session {
         let board = Board::new(&config.endpoint);
         let (confirm, confirmations) = mpsc::channel(1024);
         let hints = broadcast::Sender::new(hints::KEPT);
-        let metrics = config.metrics.clone();
-        let handle =
-            Handle { state: board.state(), live: board.live(), changes: board.changes(), confirm, hints: hints.clone(), metrics };
+        let handle = Handle {
+            state: board.state(),
+            live: board.live(),
+            changes: board.changes(),
+            confirm,
+            hints: hints.clone(),
+            metrics: config.metrics.clone(),
+            cluster: Arc::new(config.cluster.clone()),
+        };
         let cluster = ccm_proto::v1::ClusterRef { name: config.cluster.name.clone(), uid: config.cluster.uid.clone() };
         let doubt = Arc::new(Notify::new());
         let shared = Shared { deadlines: config.deadlines, metrics: config.metrics.clone(), doubt };
@@ -114,6 +121,7 @@ pub struct Handle {
     confirm: mpsc::Sender<Confirmation>,
     hints: broadcast::Sender<Hint>,
     metrics: ProviderMetrics,
+    cluster: Arc<Cluster>,
 }
 
 impl Handle {
@@ -128,6 +136,17 @@ impl Handle {
         live.ok_or_else(|| capabilities::standing(&self.state.borrow()))
     }
 
+    /// An error if another cloud is behind the socket than when the call was made: its answer does not count.
+    pub fn still_the_same_cloud(&self, then: &Live) -> Result<(), ProviderError> {
+        if self.current()?.identity == then.identity {
+            return Ok(());
+        }
+        Err(capabilities::retry(
+            "CLOUD_IDENTITY_CHANGED",
+            "the provider's cloud changed while it answered; the answer was discarded",
+        ))
+    }
+
     /// Machines whose state may have changed; nothing while the provider does not serve it. Who lags behind loses some,
     /// which costs no more than waiting for the next regular look.
     pub fn hints(&self) -> broadcast::Receiver<Hint> {
@@ -138,6 +157,16 @@ impl Handle {
     pub fn instances(&self) -> (Batcher, impl Future<Output = ()> + Send + use<>) {
         let source = ProviderInstances::new(self.clone(), self.changes.clone());
         Batcher::start(Arc::new(source), self.metrics.clone())
+    }
+
+    /// Load balancers of whichever provider is connected. Make one and share it: it keeps what it encoded last.
+    pub fn load_balancers(&self) -> ProviderLoadBalancers {
+        ProviderLoadBalancers::new(self.clone())
+    }
+
+    /// The cluster that is served, as every call to load balancers names it.
+    pub fn cluster(&self) -> &Cluster {
+        &self.cluster
     }
 }
 

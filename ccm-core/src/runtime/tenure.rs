@@ -13,11 +13,14 @@ use super::metrics::ControllerMetrics;
 use crate::cluster::events::Events;
 use crate::cluster::gate::Gate;
 use crate::cluster::nodes::Nodes;
-use crate::cluster::patch::NodeWriter;
+use crate::cluster::patch::{NodeWriter, ServiceWriter};
+use crate::cluster::services::Services;
 use crate::cluster::state::{StateError, StateStore};
 use crate::controllers::NodeContext;
 use crate::controllers::node::{self, NodeConfig};
 use crate::controllers::node_lifecycle::{self, LifecycleConfig};
+use crate::controllers::service::decide::Classes;
+use crate::controllers::service::{self, ServiceConfig, ServiceContext};
 use crate::model::provider_info::ProviderInfo;
 use crate::model::term::Term;
 use crate::names;
@@ -144,6 +147,10 @@ impl Tenures {
             let context = self.context(names::controllers::NODE, &nodes, &mut tasks, stop);
             self.spawn(&mut tasks, "cloud-node", node::run(context, self.node_config(), stop.clone()));
         }
+        if self.parts.config.controllers.runs(names::controllers::SERVICE) {
+            let context = self.service_context(&nodes, &mut tasks, stop);
+            self.spawn(&mut tasks, "service", service::run(context, self.service_config(), stop.clone()));
+        }
         tasks
     }
 
@@ -169,6 +176,35 @@ impl Tenures {
             provider: self.handle.state(),
             metrics: self.parts.metrics.nodes.clone(),
             health: self.parts.health.clone(),
+        }
+    }
+
+    fn service_context(&self, nodes: &Nodes, tasks: &mut JoinSet<()>, stop: &CancellationToken) -> ServiceContext {
+        let client = self.parts.client.clone();
+        let (events, writer) = Events::start(client.clone(), names::SERVICE_EVENT_SOURCE, &self.parts.identity);
+        assist(tasks, stop, writer);
+        let (services, watch) = Services::watch(client.clone());
+        assist(tasks, stop, watch);
+        ServiceContext {
+            services,
+            nodes: nodes.clone(),
+            writer: ServiceWriter::new(client, self.gate.clone()),
+            events,
+            load_balancers: Arc::new(self.handle.load_balancers()),
+            identity: Arc::new(self.handle.clone()),
+            provider: self.handle.state(),
+            metrics: self.parts.metrics.services.clone(),
+            health: self.parts.health.clone(),
+        }
+    }
+
+    fn service_config(&self) -> ServiceConfig {
+        let services = &self.parts.config.services;
+        ServiceConfig {
+            concurrent_syncs: services.concurrent_syncs,
+            classes: Classes { listed: services.classes.clone(), default: services.serve_default_class },
+            drift: services.drift,
+            drift_period: services.drift_period,
         }
     }
 

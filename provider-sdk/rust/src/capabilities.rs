@@ -8,9 +8,11 @@ const MAX_CLOUD_IDENTITY: usize = 256;
 /// The most characters of a provider's name.
 const MAX_NAME: usize = 40;
 
-/// What `provider` serves. Leadership and node sets are the SDK's own work and are served for every provider.
+/// What `provider` serves. Leadership and node sets are the SDK's own work and are served for every provider that does not
+/// switch the latter off.
 pub(crate) fn of(provider: &dyn Provider) -> Vec<Capability> {
-    let mut served = vec![Capability::Lead, Capability::NodeSets];
+    let mut served = vec![Capability::Lead];
+    served.extend(node_sets(provider).then_some(Capability::NodeSets));
     of_instances(provider, &mut served);
     of_load_balancers(provider, &mut served);
     served.extend(provider.routes().map(|_| Capability::Routes));
@@ -37,6 +39,11 @@ fn of_load_balancers(provider: &dyn Provider, served: &mut Vec<Capability>) {
     served.extend(optional.list.then_some(Capability::ListLoadBalancers));
 }
 
+/// Whether node sets are taken by PutNodeSet.
+pub(crate) fn node_sets(provider: &dyn Provider) -> bool {
+    provider.load_balancers().is_none_or(|balancers| balancers.optional().node_sets)
+}
+
 /// A description that breaks the contract.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[error("the provider's description is not valid: {field}: {problem}")]
@@ -61,6 +68,9 @@ pub(crate) fn validate(description: &Description, has_instances: bool) -> Result
     }
     if has_instances && description.provider_id_prefixes.is_empty() {
         return refuse("provider_id_prefixes", "at least one is needed to serve instances, such as `example://`");
+    }
+    if description.service_annotation_prefixes.iter().any(String::is_empty) {
+        return refuse("service_annotation_prefixes", "none may be empty: it would let the provider write every annotation");
     }
     if description.limits.max_batch_size == Some(0) {
         return refuse("limits.max_batch_size", "must be at least 1");
@@ -97,12 +107,13 @@ mod tests {
 
     #[test]
     fn each_broken_field_is_named() {
-        let cases: [(&str, Description); 5] = [
+        let cases: [(&str, Description); 6] = [
             ("name", Description { name: "Example".into(), ..sound() }),
             ("name", Description { name: "-x".into(), ..sound() }),
             ("cloud_identity", Description { cloud_identity: "x".repeat(257), ..sound() }),
             ("provider_id_prefixes", Description { provider_id_prefixes: vec![], ..sound() }),
             ("provider_id_prefixes", Description { provider_id_prefixes: vec![String::new()], ..sound() }),
+            ("service_annotation_prefixes", Description { service_annotation_prefixes: vec![String::new()], ..sound() }),
         ];
         for (field, description) in cases {
             assert_eq!(validate(&description, true).map_err(|error| error.field), Err(field));

@@ -16,6 +16,7 @@ pub mod health;
 mod leadership;
 mod mutations;
 mod node_sets;
+pub mod plan;
 pub mod provider;
 mod rpc;
 pub mod server;
@@ -27,6 +28,7 @@ pub use context::{CallContext, LeaderContext};
 pub use endpoint::Endpoint;
 pub use error::ProviderError;
 pub use health::HealthArgs;
+pub use plan::planned;
 pub use provider::{
     Clusters, Description, Instances, LoadBalancers, Lookup, LookupResult, OptionalInstanceMethods, OptionalLoadBalancerMethods,
     Progress, Provider, Result, Routes, VolumeLookup, Volumes, ZoneTarget, Zones,

@@ -1,5 +1,6 @@
 //! The node sets that the core has sent, the latest few by use. A set is opaque here: nothing checks that a hash fits it.
 use std::collections::VecDeque;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use ccm_proto::v1::{ErrorReason, Node, NodeSetRef, node_set_ref};
@@ -18,6 +19,31 @@ pub(crate) struct NodeSets {
     sets: Mutex<VecDeque<(String, Arc<[Node]>)>>,
 }
 
+/// The nodes of a call. Clones share them.
+#[derive(Clone, Debug)]
+pub(crate) struct Nodes {
+    hash: Option<String>,
+    nodes: Arc<[Node]>,
+}
+
+impl Deref for Nodes {
+    type Target = [Node];
+
+    fn deref(&self) -> &[Node] {
+        &self.nodes
+    }
+}
+
+impl PartialEq for Nodes {
+    /// Two hashes are as good as what they stand for.
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.hash, &other.hash) {
+            (Some(one), Some(other)) => one == other,
+            _ => self.nodes == other.nodes,
+        }
+    }
+}
+
 impl NodeSets {
     /// Keeps a set, and forgets the one that was not used for longest if there are too many.
     pub(crate) fn put(&self, hash: String, nodes: Vec<Node>) {
@@ -30,10 +56,10 @@ impl NodeSets {
     }
 
     /// The nodes of a call, inline or by hash.
-    pub(crate) fn resolve(&self, nodes: Option<&NodeSetRef>) -> Result<Arc<[Node]>> {
-        match nodes.and_then(|nodes| nodes.set.as_ref()) {
-            Some(node_set_ref::Set::Hash(hash)) => self.get(hash),
-            Some(node_set_ref::Set::Inline(set)) => Ok(set.nodes.clone().into()),
+    pub(crate) fn resolve(&self, nodes: Option<NodeSetRef>) -> Result<Nodes> {
+        match nodes.and_then(|nodes| nodes.set) {
+            Some(node_set_ref::Set::Hash(hash)) => self.get(&hash).map(|nodes| Nodes { hash: Some(hash), nodes }),
+            Some(node_set_ref::Set::Inline(set)) => Ok(Nodes { hash: None, nodes: set.nodes.into() }),
             None => Err(ProviderError::invalid_request("nodes.set", "required")),
         }
     }

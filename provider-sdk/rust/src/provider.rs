@@ -226,7 +226,8 @@ pub trait LoadBalancers: Send + Sync + 'static {
         OptionalLoadBalancerMethods::default()
     }
 
-    /// The changes that `ensure` would make, making none.
+    /// The changes that `ensure` would make, making none. Where `ensure` works out a difference before it changes anything,
+    /// this is the same difference in words: [`planned`](crate::plan::planned) makes the answer of it.
     async fn plan(
         &self,
         _ctx: &CallContext,
@@ -236,6 +237,9 @@ pub trait LoadBalancers: Send + Sync + 'static {
         Err(ProviderError::not_implemented("PlanLoadBalancer"))
     }
 
+    /// A node set has arrived, and the SDK keeps it. Nothing needs to be done about it.
+    fn node_set_put(&self) {}
+
     /// Every load balancer that is marked as this cluster's.
     async fn list(&self, _ctx: &CallContext) -> Result<Vec<v1::OwnedLoadBalancer>> {
         Err(ProviderError::not_implemented("ListLoadBalancers"))
@@ -243,12 +247,21 @@ pub trait LoadBalancers: Send + Sync + 'static {
 }
 
 /// Which optional methods of [`LoadBalancers`] are served.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OptionalLoadBalancerMethods {
     /// `plan` is.
     pub plan: bool,
     /// `list` is.
     pub list: bool,
+    /// PutNodeSet is; the SDK does it. Without it the core sends the nodes with every call.
+    pub node_sets: bool,
+}
+
+impl Default for OptionalLoadBalancerMethods {
+    /// Node sets cost a provider nothing; the rest needs work of its own.
+    fn default() -> Self {
+        Self { plan: false, list: false, node_sets: true }
+    }
 }
 
 /// Go's `DefaultLoadBalancerName`: `a` and the UID without dashes, cut to 32 characters.

@@ -1,10 +1,11 @@
-//! The simulated cloud: machines, zones and disks that behave like a real cloud's. It knows nothing of Kubernetes, gRPC or
-//! the provider protocol; what stands before it is [`CloudApi`].
+//! The simulated cloud: machines, zones, disks and load balancers that behave like a real cloud's. It knows nothing of
+//! Kubernetes, gRPC or the provider protocol; what stands before it is [`CloudApi`].
 use std::error::Error;
 
 use async_trait::async_trait;
 
 use faults::{Fault, FaultName, FaultSpec};
+use load_balancers::LoadBalancerApi;
 use model::{Answer, Change, CloudInfo, Failure, Instance, Query, Volume};
 use store::StoreError;
 
@@ -14,6 +15,7 @@ pub mod derive;
 pub mod engine;
 pub mod faults;
 pub mod kept;
+pub mod load_balancers;
 pub mod model;
 pub mod pace;
 pub mod store;
@@ -42,10 +44,10 @@ pub enum CloudError {
     ShuttingDown,
 }
 
-/// The cloud's API, within the process or over HTTP. The first three methods are what a provider sees: paced, lagging and
+/// The cloud's API, within the process or over HTTP: this, and that for load balancers. The first three methods are what a provider sees: paced, lagging and
 /// subject to faults. The others are for people and scripts, and tell the truth at once.
 #[async_trait]
-pub trait CloudApi: Send + Sync + 'static {
+pub trait CloudApi: LoadBalancerApi {
     /// Who the cloud is.
     async fn info(&self) -> Result<CloudInfo, CloudError>;
 

@@ -2,15 +2,18 @@
 //! word about itself, and decides nothing.
 use std::sync::Arc;
 
-use ccm_provider_sdk::{Description, Instances, Provider, ProviderError, Volumes, Zones, v1};
+use ccm_provider_sdk::{Description, Instances, LoadBalancers, Provider, ProviderError, Volumes, Zones, v1};
 use tokio::sync::watch;
 
 use crate::cloud::counters::Counters;
 use crate::cloud::model::{CloudInfo, Failure, FailureCode, PROVIDER_ID_PREFIX};
 use crate::cloud::{CloudApi, CloudError};
+use load_balancers::Balancers;
+use load_balancers::wanted::PREFIX;
 
 pub mod garbage;
 pub mod instances;
+pub mod load_balancers;
 pub mod volumes;
 pub mod watched;
 pub mod zones;
@@ -27,13 +30,14 @@ pub const VERSION: &str = match option_env!("PROVIDER_SIMULATED_VERSION") {
 /// The most machines in one call.
 const MAX_BATCH: u32 = 500;
 
-/// The most calls at once.
+/// The most calls to the service Instances at once.
 const MAX_CALLS: u32 = 8;
 
 /// A provider for the simulated cloud.
 pub struct Simulated {
     info: watch::Receiver<CloudInfo>,
     cluster_id: Option<String>,
+    load_balancers: Arc<Balancers>,
     instances: Arc<instances::Machines>,
     zones: Arc<zones::CloudZones>,
     volumes: Arc<volumes::Disks>,
@@ -41,14 +45,16 @@ pub struct Simulated {
 
 impl Simulated {
     /// A provider for `cloud`, which describes itself by the latest of `info` and counts its calls in `calls`. Without a
-    /// `cluster_id` it says that the cloud does not tag clusters.
+    /// `cluster_id` it says that the cloud does not tag clusters. `load_balancers` are the same for the life of the process.
     pub fn new(
         cloud: Arc<dyn CloudApi>,
         info: watch::Receiver<CloudInfo>,
         calls: Arc<Counters>,
         cluster_id: Option<String>,
+        load_balancers: Arc<Balancers>,
     ) -> Self {
         Self {
+            load_balancers,
             instances: Arc::new(instances::Machines::new(Arc::clone(&cloud), Arc::clone(&calls))),
             zones: Arc::new(zones::CloudZones::new(Arc::clone(&cloud), info.clone(), Arc::clone(&calls))),
             volumes: Arc::new(volumes::Disks::new(cloud, info.clone(), calls)),
@@ -74,14 +80,21 @@ impl Provider for Simulated {
             limits: v1::ProviderLimits {
                 max_batch_size: Some(MAX_BATCH),
                 max_concurrent_instance_calls: Some(MAX_CALLS),
+                max_concurrent_load_balancer_calls: Some(self.load_balancers.options().max_calls),
                 ..v1::ProviderLimits::default()
             },
+            node_labels: vec![format!("{PREFIX}*")],
+            service_annotation_prefixes: vec![PREFIX.into()],
             ..Description::default()
         }
     }
 
     fn instances(&self) -> Option<Arc<dyn Instances>> {
         Some(Arc::clone(&self.instances) as Arc<dyn Instances>)
+    }
+
+    fn load_balancers(&self) -> Option<Arc<dyn LoadBalancers>> {
+        self.info.borrow().load_balancers.then(|| Arc::clone(&self.load_balancers) as Arc<dyn LoadBalancers>)
     }
 
     fn zones(&self) -> Option<Arc<dyn Zones>> {
@@ -110,6 +123,8 @@ fn refusal(failure: Failure) -> ProviderError {
     match failure.code {
         FailureCode::Unauthenticated => ProviderError::unauthenticated(failure.message),
         FailureCode::RateLimited => ProviderError::rate_limited(failure.message, retry_after),
+        FailureCode::QuotaExceeded => ProviderError::quota_exceeded(failure.message),
+        FailureCode::NotOwned => ProviderError::not_owned(failure.message),
         FailureCode::Unavailable | FailureCode::Internal => ProviderError::unavailable(failure.message),
         FailureCode::Invalid | FailureCode::Unknown | FailureCode::Conflict => {
             ProviderError::internal(format!("the cloud did not understand the provider: {}", failure.message))

@@ -126,11 +126,10 @@ fn status_body(service: &Service, patch: &StatusPatch) -> Value {
         Some(ConditionChange::Set(condition)) => {
             status.insert("conditions".into(), json!([condition_body(condition)]));
         }
-        // The API server would store the instruction itself where there is nothing to remove.
-        Some(ConditionChange::Remove) if service.condition.is_some() => {
+        Some(ConditionChange::Remove) => {
             status.insert("conditions".into(), json!([{ "$patch": "delete", "type": names::LOAD_BALANCER_READY }]));
         }
-        _ => {}
+        None => {}
     }
     json!({ "metadata": identity(&service.uid, &service.resource_version), "status": status })
 }

@@ -49,7 +49,7 @@ fn by_type(list: &mut Vec<Value>, item: &Value) {
     match found {
         Some(index) if item["$patch"] == "delete" => drop(list.remove(index)),
         Some(index) => item.as_object().unwrap().iter().for_each(|(field, value)| merge(&mut list[index], field, value)),
-        // As the real server has it, this stores the instruction where it finds nothing to delete.
+        None if item["$patch"] == "delete" => {}
         None => list.push(item.clone()),
     }
 }

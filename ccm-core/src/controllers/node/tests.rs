@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 use self::fixtures::{World, busy, error, machine, provider, tainted};
 use super::*;
 use crate::model::instance::Lookup;
-use crate::model::node::Node;
+use crate::model::node::{Node, Ready};
 use crate::names::{events, taints};
 use crate::provider::{self, Priority, ProviderState};
 
@@ -123,7 +123,7 @@ async fn heartbeats_cut_no_pause_short_and_cost_an_initialised_node_nothing() {
     until("b is initialised", || is_initialized(&world, "b")).await;
     for name in ["a", "b"].repeat(20) {
         let node = world.server.node(name);
-        world.ctx.nodes.show(Node { ready: crate::model::node::Ready::True, ..node });
+        world.ctx.nodes.show(Node { ready: Ready::True, ..node });
         settle().await;
     }
     assert_eq!((lookups(&world, "a", Priority::Initialize), lookups(&world, "b", Priority::Initialize)), (1, 1));

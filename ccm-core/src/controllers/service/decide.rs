@@ -97,11 +97,8 @@ pub fn decide(observed: &Observed, now: Instant) -> Step {
     match standing(&observed.service, &observed.classes) {
         Standing::NotOurs => Step::Nothing,
         Standing::ClassNotServed(class) => Step::Frozen(Frozen::Class(class)),
-        Standing::Wanted if !serves(observed) => match unfinished(observed) {
-            true => Step::Frozen(Frozen::Unsupported),
-            false => Step::Nothing,
-        },
-        Standing::Unneeded { .. } if !serves(observed) => Step::Frozen(Frozen::Unsupported),
+        Standing::Wanted if !serves(observed) && !unfinished(observed) => Step::Nothing,
+        Standing::Wanted | Standing::Unneeded { .. } if !serves(observed) => Step::Frozen(Frozen::Unsupported),
         Standing::Unneeded { keeps_finalizer } => Step::Delete { keeps_finalizer },
         Standing::Wanted => wanted(observed, now),
     }

@@ -7,6 +7,7 @@ mod go;
 mod go_nodes;
 mod life;
 mod order;
+mod pauses;
 mod presence;
 mod restart;
 mod targets;

@@ -45,6 +45,8 @@ pub enum Next {
     NoPlans,
 }
 
+const BACK_OFF: Next = Next::Again(Pause::BackOff { at_least: None });
+
 /// What work at any Service needs.
 pub struct Worker {
     /// The way to write to Services.
@@ -182,8 +184,9 @@ impl Worker {
         let epoch = self.writer.gate().check()?.epoch;
         match self.load_balancers.delete(epoch, service).await? {
             Progress::InProgress { poll_after, message } => self.in_progress(service, poll_after, &message).await,
-            // Never said of a deletion; a provider that does has nothing there.
-            Progress::Done(()) | Progress::ImplementedElsewhere(_) => {
+            // The contract has no such answer to a deletion: only "done" lets go of a Service.
+            Progress::ImplementedElsewhere(_) => Ok(Ended { known: Known::Doubt, next: BACK_OFF, written: None }),
+            Progress::Done(()) => {
                 let after = act(&self.writer, service, Deed::Release { keeps_finalizer }).await?;
                 self.status.deleted(service);
                 Ok(Ended::done(Known::Nothing, &after))
@@ -228,18 +231,14 @@ impl Worker {
 
     fn differs(&self, observed: &Observed, purpose: Purpose, changes: &[String]) -> Ended {
         let again = Ended { known: Known::Differs, next: Next::Decide, written: None };
-        match (&observed.known, purpose) {
-            (Known::Applied(applied), Purpose::Drift) => {
-                let repair = observed.drift == Drift::Repair;
-                self.status.drifted(&observed.service, changes, repair);
-                let known = Known::Applied(Applied { drifted: true, ..applied.clone() });
-                if repair { again } else { Ended { known, next: Next::Nothing, written: None } }
-            }
-            _ => {
-                tracing::info!(service = observed.service.key(), ?changes, "a load balancer is not as asked");
-                again
-            }
-        }
+        let (Known::Applied(applied), Purpose::Drift) = (&observed.known, purpose) else {
+            tracing::info!(service = observed.service.key(), ?changes, "a load balancer is not as asked");
+            return again;
+        };
+        let repair = observed.drift == Drift::Repair;
+        self.status.drifted(&observed.service, changes, repair);
+        let known = Known::Applied(Applied { drifted: true, ..applied.clone() });
+        if repair { again } else { Ended { known, next: Next::Nothing, written: None } }
     }
 
     /// The worker is free until the cloud is done. That nothing is known makes the next step the same call.
@@ -267,15 +266,14 @@ impl Worker {
 }
 
 fn retried(service: &Service, broken: Broken) -> Ended {
-    let back_off = Next::Again(Pause::BackOff { at_least: None });
     let next = match broken {
         Broken::Write(WriteError::Gone) => return Ended { known: Known::Doubt, next: Next::Nothing, written: newer(service) },
-        Broken::Write(_) => back_off,
+        Broken::Write(_) => BACK_OFF,
         Broken::Provider(error) => match error.outcome {
             Outcome::Retry { after } if is_shared(&error) => Next::Calm(after),
             Outcome::Retry { after } => Next::Again(Pause::BackOff { at_least: after }),
             Outcome::Terminal => Next::Again(Pause::Slow),
-            Outcome::Unsupported | Outcome::Unknown => back_off,
+            Outcome::Unsupported | Outcome::Unknown => BACK_OFF,
         },
     };
     Ended { known: Known::Doubt, next, written: None }

@@ -1,28 +1,22 @@
 //! A machine as a provider described it: what Kubernetes would refuse is left out and said.
 use std::collections::BTreeMap;
-use std::fmt::Display;
 
 use ccm_proto::v1;
 use ipnet::IpNet;
 
-use crate::model::instance::{Instance, InstanceState, Warning};
+use crate::model::instance::{Instance, InstanceState};
 use crate::model::node::{Address, AddressType};
 use crate::model::provider_info::ProviderInfo;
 
+use super::reader::Reader;
 use super::{MAX_PROVIDER_ID, invalid, syntax};
 use crate::provider::ProviderError;
-use crate::provider::classify::shorten;
-
-/// The reason of warnings about the answer itself.
-pub const INVALID_ANSWER: &str = "InvalidProviderAnswer";
-/// The most warnings that are passed on for one machine: events are no log.
-const MAX_WARNINGS: usize = 10;
 
 /// Reads one; `path` is where it stands in the response.
 pub fn read(path: &str, wire: v1::Instance, info: &ProviderInfo) -> Result<Instance, ProviderError> {
     let state = state(&wire).ok_or_else(|| invalid(&format!("{path}.state"), "is not set, or not one that this core knows"))?;
     let provider_id = provider_id(path, wire.provider_id, info)?;
-    let mut reader = Reader { path, warnings: Vec::new() };
+    let mut reader = Reader::new(path);
     let instance = Instance {
         provider_id,
         state,
@@ -34,16 +28,15 @@ pub fn read(path: &str, wire: v1::Instance, info: &ProviderInfo) -> Result<Insta
         pod_cidrs: reader.pod_cidrs(wire.pod_cidrs),
         warnings: Vec::new(),
     };
-    let warnings = reader.warnings.into_iter().chain(wire.warnings.into_iter().map(warning)).take(MAX_WARNINGS).collect();
-    Ok(Instance { warnings, ..instance })
+    Ok(Instance { warnings: reader.finish(wire.warnings), ..instance })
 }
 
 /// Where a machine is, from `GetZone`.
 pub fn set_zone(instance: &mut Instance, zone: v1::Zone) {
-    let mut reader = Reader { path: "zone", warnings: Vec::new() };
+    let mut reader = Reader::new("zone");
     instance.zone = reader.label("zone", zone.zone);
     instance.region = reader.label("region", zone.region);
-    instance.warnings.extend(reader.warnings);
+    instance.warnings.extend(reader.finish(Vec::new()));
 }
 
 fn state(wire: &v1::Instance) -> Option<InstanceState> {
@@ -68,31 +61,7 @@ fn provider_id(path: &str, id: String, info: &ProviderInfo) -> Result<Option<Str
     Ok((!id.is_empty()).then_some(id))
 }
 
-fn warning(wire: v1::Warning) -> Warning {
-    let word = !wire.reason.is_empty() && wire.reason.len() <= 128 && wire.reason.bytes().all(|b| b.is_ascii_alphanumeric());
-    let reason = if word { wire.reason } else { "ProviderWarning".to_owned() };
-    Warning { reason, message: shorten(&wire.message).to_owned() }
-}
-
-struct Reader<'a> {
-    path: &'a str,
-    warnings: Vec<Warning>,
-}
-
 impl Reader<'_> {
-    fn drop(&mut self, field: impl Display, what: &str) {
-        let message = format!("{}.{field}: {what}; left out", self.path);
-        self.warnings.push(Warning { reason: INVALID_ANSWER.to_owned(), message: shorten(&message).to_owned() });
-    }
-
-    /// Whether it passes; warns if not.
-    fn passes(&mut self, field: impl Display, text: &str, check: Result<(), &str>) -> bool {
-        if let Err(what) = check {
-            self.drop(field, &format!("\"{text}\" {what}"));
-        }
-        check.is_ok()
-    }
-
     fn label(&mut self, field: &str, value: Option<String>) -> Option<String> {
         value.filter(|it| !it.is_empty()).filter(|it| self.passes(field, it, syntax::label_value(it)))
     }

@@ -3,6 +3,7 @@ use std::net::IpAddr;
 
 const MAX_LABEL: usize = 63;
 const MAX_DNS_NAME: usize = 253;
+const MAX_PORT_ERROR: usize = 316;
 
 /// A label's key: an optional DNS subdomain and a slash, and a name.
 pub fn label_key(key: &str) -> Result<(), &'static str> {
@@ -38,6 +39,27 @@ pub fn dns_name(text: &str) -> Result<(), &'static str> {
     if text.len() <= MAX_DNS_NAME && text.split('.').all(label) { Ok(()) } else { Err("is not a DNS name") }
 }
 
+/// A DNS name where Kubernetes takes only lower case and no address.
+pub fn hostname(text: &str) -> Result<(), &'static str> {
+    if ip(text).is_ok() {
+        return Err("is an IP address where a DNS name belongs");
+    }
+    if is_subdomain(text) { Ok(()) } else { Err("is not a DNS name") }
+}
+
+/// Why a port does not work: a word, or a word of a domain.
+pub fn port_error(text: &str) -> Result<(), &'static str> {
+    let (domain, word) = text.split_once('/').map_or((None, text), |(domain, word)| (Some(domain), word));
+    let word_passes = word.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+        && word.as_bytes().first().is_some_and(u8::is_ascii_alphanumeric)
+        && word.as_bytes().last().is_some_and(u8::is_ascii_alphanumeric);
+    if text.len() <= MAX_PORT_ERROR && word_passes && domain.is_none_or(is_subdomain) {
+        Ok(())
+    } else {
+        Err("is not a word in CamelCase, or `domain/Word`")
+    }
+}
+
 fn is_label_text(text: &str) -> bool {
     let edge = |b: Option<&u8>| b.is_none_or(u8::is_ascii_alphanumeric);
     text.len() <= MAX_LABEL
@@ -68,6 +90,8 @@ mod tests {
     fn the_rules_are_those_of_kubernetes() {
         let long = "x".repeat(64);
         check(label_value, &["", "m5.large", "eu_1-a", "0"], &["-a", "a-", "a b", "ü", "a/b", &long]);
+        check(hostname, &["lb.example.com", "lb"], &["", "Lb.example.com", "a_b.example.com", "192.0.2.1", "::1", "a..b"]);
+        check(port_error, &["MixedProtocolNotSupported", "example.com/Full"], &["", "two words", "/Full", "Example/Full", "a/"]);
         check(label_key, &["a", "example.com/a", "A_b.c"], &["", "/a", "example.com/", "Example.com/a", "a/b/c", &long]);
         check(ip, &["10.0.0.1", "::1", "2001:db8::1"], &["", "10.0.0", "010.0.0.1", "fe80::1%eth0", "not-an-ip"]);
         check(dns_name, &["a", "WIN-1", "a_b.internal"], &["", "a..b", "-a", "a b", "a.", &long]);

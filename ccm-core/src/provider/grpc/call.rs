@@ -21,6 +21,18 @@ pub enum Method {
     WatchInstances,
     /// `Zones.GetZone`.
     GetZone,
+    /// `LoadBalancers.EnsureLoadBalancer`.
+    EnsureLoadBalancer,
+    /// `LoadBalancers.UpdateLoadBalancer`.
+    UpdateLoadBalancer,
+    /// `LoadBalancers.EnsureLoadBalancerDeleted`.
+    EnsureLoadBalancerDeleted,
+    /// `LoadBalancers.PutNodeSet`.
+    PutNodeSet,
+    /// `LoadBalancers.PlanLoadBalancer`.
+    PlanLoadBalancer,
+    /// `LoadBalancers.ListLoadBalancers`; read to its end within the deadline.
+    ListLoadBalancers,
 }
 
 impl Method {
@@ -32,6 +44,12 @@ impl Method {
             Self::BatchGetInstances => "BatchGetInstances",
             Self::WatchInstances => "WatchInstances",
             Self::GetZone => "GetZone",
+            Self::EnsureLoadBalancer => "EnsureLoadBalancer",
+            Self::UpdateLoadBalancer => "UpdateLoadBalancer",
+            Self::EnsureLoadBalancerDeleted => "EnsureLoadBalancerDeleted",
+            Self::PutNodeSet => "PutNodeSet",
+            Self::PlanLoadBalancer => "PlanLoadBalancer",
+            Self::ListLoadBalancers => "ListLoadBalancers",
         }
     }
 
@@ -43,7 +61,15 @@ impl Method {
     const fn deadline(self, deadlines: &Deadlines) -> Duration {
         match self {
             Self::GetProviderInfo => deadlines.handshake,
-            Self::Lead | Self::BatchGetInstances | Self::WatchInstances | Self::GetZone => deadlines.read,
+            Self::EnsureLoadBalancer | Self::UpdateLoadBalancer | Self::EnsureLoadBalancerDeleted | Self::PutNodeSet => {
+                deadlines.mutation
+            }
+            Self::Lead
+            | Self::BatchGetInstances
+            | Self::WatchInstances
+            | Self::GetZone
+            | Self::PlanLoadBalancer
+            | Self::ListLoadBalancers => deadlines.read,
         }
     }
 }

@@ -62,7 +62,7 @@ impl Connection {
         let stream = UnixStream::connect(endpoint.path()).await.map_err(|source| explain(endpoint, source))?;
         let closed = CancellationToken::new();
         let channel = channel(stream, &closed).await.map_err(|source| DialError::Http { endpoint: endpoint.clone(), source })?;
-        Ok(Self { channel, closed, shared })
+        Ok(Self { channel, closed, shared, node_sets: Arc::default() })
     }
 }
 

@@ -191,6 +191,9 @@ impl Zones for FakeZones {
     }
 }
 
+/// Answers to lists.
+pub type ListScript = Script<(), Result<Vec<v1::OwnedLoadBalancer>>>;
+
 /// Load balancers: every mutation is done at once unless scripted.
 #[derive(Clone)]
 pub struct FakeLoadBalancers {
@@ -204,6 +207,10 @@ pub struct FakeLoadBalancers {
     pub delete: Script<v1::Service, Result<Progress<()>>>,
     /// Answers `plan`; `None` means that it is not served.
     pub plan: Option<PlanScript>,
+    /// Answers `list`; `None` means that it is not served.
+    pub list: Option<ListScript>,
+    /// Whether node sets are taken by PutNodeSet.
+    pub node_sets: bool,
 }
 
 impl Default for FakeLoadBalancers {
@@ -214,6 +221,8 @@ impl Default for FakeLoadBalancers {
             update: Script::new(|_| Ok(Progress::Done(v1::LoadBalancerUpdated::default()))),
             delete: Script::new(|_| Ok(Progress::Done(()))),
             plan: None,
+            list: None,
+            node_sets: true,
         }
     }
 }
@@ -243,12 +252,18 @@ impl LoadBalancers for FakeLoadBalancers {
         self.delete.call(service.clone()).await
     }
     fn optional(&self) -> OptionalLoadBalancerMethods {
-        OptionalLoadBalancerMethods { plan: self.plan.is_some(), list: false }
+        OptionalLoadBalancerMethods { plan: self.plan.is_some(), list: self.list.is_some(), node_sets: self.node_sets }
     }
     async fn plan(&self, _: &CallContext, service: &v1::Service, nodes: &[v1::Node]) -> Result<Progress<v1::LoadBalancerPlan>> {
         match &self.plan {
             Some(script) => script.call((service.clone(), nodes.to_vec())).await,
             None => Err(ProviderError::not_implemented("PlanLoadBalancer")),
+        }
+    }
+    async fn list(&self, _: &CallContext) -> Result<Vec<v1::OwnedLoadBalancer>> {
+        match &self.list {
+            Some(script) => script.call(()).await,
+            None => Err(ProviderError::not_implemented("ListLoadBalancers")),
         }
     }
 }

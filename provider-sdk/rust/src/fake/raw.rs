@@ -11,9 +11,13 @@ use super::{Script, Serving};
 use crate::endpoint::Endpoint;
 use crate::error::ProviderError;
 
+pub use load_balancers::RawLoadBalancers;
+
+mod load_balancers;
+
 type Answer<T> = Result<T, Status>;
 
-/// A scripted server of Identity and Instances. Clones share the scripts.
+/// A scripted server of Identity, Instances and LoadBalancers. Clones share the scripts.
 #[derive(Clone)]
 pub struct RawServer {
     /// Answers the handshake.
@@ -22,6 +26,8 @@ pub struct RawServer {
     pub lead: Script<v1::LeadRequest, Answer<v1::LeadResponse>>,
     /// Answers batches.
     pub batch: Script<v1::BatchGetInstancesRequest, Answer<v1::BatchGetInstancesResponse>>,
+    /// Answers about load balancers.
+    pub load_balancers: RawLoadBalancers,
 }
 
 impl Default for RawServer {
@@ -34,6 +40,7 @@ impl Default for RawServer {
                 let results = request.queries.iter().map(|query| Self::running(&query.node_name)).collect();
                 Ok(v1::BatchGetInstancesResponse { results })
             }),
+            load_balancers: RawLoadBalancers::default(),
         }
     }
 }
@@ -67,7 +74,8 @@ impl RawServer {
         let incoming = UnixListenerStream::new(UnixListener::bind(endpoint.path())?);
         let server = tonic::transport::Server::builder()
             .add_service(v1::identity_server::IdentityServer::new(self.clone()))
-            .add_service(v1::instances_server::InstancesServer::new(self.clone()));
+            .add_service(v1::instances_server::InstancesServer::new(self.clone()))
+            .add_service(self.load_balancers.clone().server());
         Ok(Serving::spawn(endpoint.clone(), |stop| server.serve_with_incoming_shutdown(incoming, stop.cancelled_owned())))
     }
 }

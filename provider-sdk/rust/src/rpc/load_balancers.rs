@@ -5,9 +5,11 @@ use std::sync::Arc;
 use ccm_proto::v1;
 
 use super::{Shared, nonempty, required, required_cluster};
+use crate::capabilities;
 use crate::context::CallContext;
 use crate::error::ProviderError;
 use crate::mutations::{Mutation, Mutations};
+use crate::node_sets::Nodes;
 use crate::provider::{LoadBalancers, Progress, Result};
 
 mod answers;
@@ -19,11 +21,11 @@ pub(super) struct Service {
     changes: Mutations<Change, v1::LoadBalancerReady>,
 }
 
-/// What tells one mutation from another: all of its request.
+/// What tells one mutation from another: all of its request. The nodes are taken out of it, so that they are held once.
 #[derive(Clone, PartialEq)]
 enum Change {
-    Ensure(v1::EnsureLoadBalancerRequest),
-    Update(v1::UpdateLoadBalancerRequest),
+    Ensure(v1::EnsureLoadBalancerRequest, Nodes),
+    Update(v1::UpdateLoadBalancerRequest, Nodes),
     Delete(v1::EnsureLoadBalancerDeletedRequest),
 }
 
@@ -62,22 +64,32 @@ impl Service {
         Ok(v1::GetLoadBalancerNameResponse { name: target.balancers.name(&target.cluster, &target.service) })
     }
 
-    async fn ensure(&self, ctx: CallContext, request: v1::EnsureLoadBalancerRequest) -> Result<v1::EnsureLoadBalancerResponse> {
+    async fn ensure(
+        &self,
+        ctx: CallContext,
+        mut request: v1::EnsureLoadBalancerRequest,
+    ) -> Result<v1::EnsureLoadBalancerResponse> {
         const METHOD: &str = "EnsureLoadBalancer";
         let target = self.target(METHOD, request.cluster.clone(), request.service.clone())?;
-        let (leadership, nodes) = (request.leadership, self.shared.node_sets.resolve(request.nodes.as_ref())?);
+        let (leadership, nodes) = (request.leadership, self.shared.node_sets.resolve(request.nodes.take())?);
+        let change = Change::Ensure(request, nodes.clone());
         let work = |ctx: CallContext, target: Target| async move { target.balancers.ensure(&ctx, &target.service, &nodes).await };
-        self.change(METHOD, ctx, target, leadership, Change::Ensure(request), work).await.map(answers::ensure)
+        self.change(METHOD, ctx, target, leadership, change, work).await.map(answers::ensure)
     }
 
-    async fn update(&self, ctx: CallContext, request: v1::UpdateLoadBalancerRequest) -> Result<v1::UpdateLoadBalancerResponse> {
+    async fn update(
+        &self,
+        ctx: CallContext,
+        mut request: v1::UpdateLoadBalancerRequest,
+    ) -> Result<v1::UpdateLoadBalancerResponse> {
         const METHOD: &str = "UpdateLoadBalancer";
         let target = self.target(METHOD, request.cluster.clone(), request.service.clone())?;
-        let (leadership, nodes) = (request.leadership, self.shared.node_sets.resolve(request.nodes.as_ref())?);
+        let (leadership, nodes) = (request.leadership, self.shared.node_sets.resolve(request.nodes.take())?);
+        let change = Change::Update(request, nodes.clone());
         let work = |ctx: CallContext, target: Target| async move {
             target.balancers.update(&ctx, &target.service, &nodes).await.map(answers::from_updated)
         };
-        self.change(METHOD, ctx, target, leadership, Change::Update(request), work).await.map(answers::update)
+        self.change(METHOD, ctx, target, leadership, change, work).await.map(answers::update)
     }
 
     async fn delete(
@@ -120,15 +132,21 @@ impl Service {
     }
 
     fn put(&self, request: v1::PutNodeSetRequest) -> Result<v1::PutNodeSetResponse> {
+        if !capabilities::node_sets(self.shared.provider.as_ref()) {
+            return Err(ProviderError::not_implemented("PutNodeSet"));
+        }
         nonempty("hash", &request.hash)?;
         let set = required("set", request.set)?;
         self.shared.node_sets.put(request.hash, set.nodes);
+        if let Some(balancers) = self.shared.provider.load_balancers() {
+            balancers.node_set_put();
+        }
         Ok(v1::PutNodeSetResponse {})
     }
 
     async fn plan(&self, ctx: CallContext, request: v1::PlanLoadBalancerRequest) -> Result<v1::PlanLoadBalancerResponse> {
         let target = self.target("PlanLoadBalancer", request.cluster, request.service)?;
-        let nodes = self.shared.node_sets.resolve(request.nodes.as_ref())?;
+        let nodes = self.shared.node_sets.resolve(request.nodes)?;
         let plan = target.balancers.plan(&ctx.for_cluster(target.cluster), &target.service, &nodes).await?;
         Ok(answers::plan(plan))
     }

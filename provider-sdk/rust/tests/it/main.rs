@@ -5,6 +5,7 @@ mod calls;
 mod fixture;
 mod handshake;
 mod leadership;
+mod load_balancers;
 mod machines;
 mod mutations;
 mod raw;

@@ -51,6 +51,14 @@ pub struct CloudArgs {
     #[arg(long, value_name = "ID")]
     pub cloud_identity: Option<String>,
 
+    /// How long a new load balancer takes until it works; meanwhile it is in progress.
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub load_balancer_provisioning: Option<Duration>,
+
+    /// How many load balancers there may be; any number unless given.
+    #[arg(long, value_name = "COUNT")]
+    pub max_load_balancers: Option<usize>,
+
     /// A fault that is set from the beginning; may be repeated. See `ctl fault set --help`.
     #[arg(long = "fault", value_name = "NAME")]
     pub faults: Vec<FaultName>,
@@ -71,6 +79,9 @@ impl CloudArgs {
         settings.latency.jitter = self.jitter.unwrap_or(settings.latency.jitter);
         settings.world.lag = self.lag.unwrap_or(settings.world.lag);
         settings.world.auto |= self.auto_instances;
+        let sold = &mut settings.load_balancers;
+        sold.provisioning = self.load_balancer_provisioning.unwrap_or(sold.provisioning);
+        sold.max = self.max_load_balancers.or(sold.max);
         settings.state = self.state;
         settings.faults.extend(self.faults.into_iter().map(FaultSpec::new));
         Ok(settings)
@@ -85,6 +96,8 @@ impl CloudArgs {
             (self.rate_limit.is_some(), "--rate-limit"),
             (self.auto_instances, "--auto-instances"),
             (self.cloud_identity.is_some(), "--cloud-identity"),
+            (self.load_balancer_provisioning.is_some(), "--load-balancer-provisioning"),
+            (self.max_load_balancers.is_some(), "--max-load-balancers"),
             (!self.faults.is_empty(), "--fault"),
         ];
         given.into_iter().find_map(|(given, flag)| given.then_some(flag))

@@ -11,8 +11,11 @@ use crate::cloud::CloudApi as _;
 use crate::cloud::faults::{Fault, FaultName, FaultSpec};
 use crate::cloud::model::{Action, Address, AddressType, Change, Instance, Spec, State};
 use crate::http::client::Client;
+use load_balancers::{LoadBalancerCommand, LoadBalancerList};
 
-/// Reach into a running cloud: machines, faults, counters.
+mod load_balancers;
+
+/// Reach into a running cloud: machines, load balancers, faults, counters.
 ///
 /// Talks to a provider's control socket (`serve --control`) or to a cloud's address (`cloud`). A change concerns all
 /// machines named or, if one of them refuses, none; an unknown name is an error, unless the cloud has --auto-instances.
@@ -51,7 +54,8 @@ enum Command {
     /// Print how often what was called, as one JSON object: {"BatchGetInstances":20}
     ///
     /// On a control socket these are the methods of the provider that concern the cloud, since it started; the handshake
-    /// and the leadership are not counted. On a cloud's address they are the calls that all providers made to it.
+    /// and the leadership are not counted. On a cloud's address they are the calls that all providers made to it, and
+    /// OverlappingMutations: how often a mutation of a load balancer came while one from the same process was running.
     Calls {
         /// Start again at zero, losing no call in between
         #[arg(long)]
@@ -93,6 +97,18 @@ enum Command {
     /// Set, list and clear faults
     #[command(subcommand)]
     Fault(FaultCommand),
+
+    /// List load balancers as they truly are, whosever they are
+    ///
+    /// The table has addresses and counts, the JSON everything: [{"name", "clusterUid", "namespace", "service",
+    /// "serviceUid", "addresses": [..], "hostname"?, "state": "provisioning|ready", "targets": ["node", ..], "listeners":
+    /// [{"port", "protocol", "nodePort"?}], "maxQps"?, "mutations"}]. Mutations are what its owner did to it, the creation
+    /// included; what `ctl` does is not counted.
+    LoadBalancers(LoadBalancerList),
+
+    /// Change or remove a load balancer behind its owner's back, for a core to find
+    #[command(subcommand)]
+    LoadBalancer(LoadBalancerCommand),
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -142,11 +158,16 @@ enum FaultCommand {
     /// Faults live in memory, in the process that has the cloud: the provider, or `cloud` where it runs by itself. A fault
     /// for all machines fails whole calls; one for some fails just their items, and hangs or spoils calls that ask for
     /// one of them. other-identity also makes the provider close its connections, so that cores shake hands anew.
+    ///
+    /// error-all, unauthenticated, throttle and hang hit calls about load balancers too. The faults lb-* hit only those:
+    /// lb-error every one, lb-in-progress those that want to change something, lb-quota those that make or change a load
+    /// balancer; lb-off takes the capability away. --for compares the pattern with NAMESPACE/NAME of the Service then.
     Set {
         /// The fault
         #[arg(value_enum)]
         name: FaultName,
-        /// Only for machines whose names fit this pattern: * for any characters, ? for one
+        /// Only for machines whose names fit this pattern, or for Services whose NAMESPACE/NAME does: * for any characters,
+        /// ? for one
         #[arg(long = "for", value_name = "PATTERN")]
         pattern: Option<String>,
         /// Only for machines of this zone
@@ -184,6 +205,8 @@ pub async fn run(args: CtlArgs) -> anyhow::Result<()> {
         Command::Hide(names) => names.change(&client, Action::Hide).await?,
         Command::Unhide(names) => names.change(&client, Action::Unhide).await?,
         Command::Fault(command) => fault(&client, command).await?,
+        Command::LoadBalancers(list) => list.run(&client).await?,
+        Command::LoadBalancer(command) => command.run(&client).await?,
     };
     std::io::stdout().write_all(text.as_bytes()).context("standard output")
 }

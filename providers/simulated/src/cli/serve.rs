@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::cloud_args::CloudArgs;
+use super::load_balancer_args::LoadBalancerArgs;
 use crate::cloud::CloudApi;
 use crate::cloud::counters::Counters;
 use crate::cloud::engine::Engine;
@@ -17,6 +18,7 @@ use crate::cloud::pace::Latency;
 use crate::http::client::Client;
 use crate::http::server;
 use crate::provider::Simulated;
+use crate::provider::load_balancers::Balancers;
 use crate::provider::watched::Watched;
 
 /// Serve the provider protocol on a Unix socket.
@@ -46,6 +48,9 @@ pub struct ServeCommand {
     untagged: bool,
 
     #[command(flatten)]
+    load_balancers: LoadBalancerArgs,
+
+    #[command(flatten)]
     cloud: CloudArgs,
 }
 
@@ -61,9 +66,11 @@ pub async fn run(args: ServeCommand) -> anyhow::Result<()> {
     let control = args.control.as_ref();
     let _control = Control::start(control, Arc::clone(&cloud) as Arc<dyn CloudApi>, Arc::clone(&calls)).await?;
     let info = cloud.latest();
+    let api = || Arc::clone(&cloud) as Arc<dyn CloudApi>;
+    let balancers = Arc::new(Balancers::new(api(), Arc::clone(&calls), args.load_balancers.options()));
     let provider = || {
         let cluster_id = (!args.untagged).then(|| args.cluster_id.clone());
-        Simulated::new(Arc::clone(&cloud) as Arc<dyn CloudApi>, info.clone(), Arc::clone(&calls), cluster_id)
+        Simulated::new(api(), info.clone(), Arc::clone(&calls), cluster_id, Arc::clone(&balancers))
     };
     tokio::select! {
         served = serve(provider, &args.server, info.clone(), &stop) => served,

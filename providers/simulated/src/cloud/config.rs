@@ -11,6 +11,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::derive::Layout;
 use super::faults::FaultSpec;
+use super::load_balancers::rules::Terms;
 use super::model::{Failure, Spec, Volume};
 use super::pace::{Latency, RateLimit};
 use super::validate;
@@ -29,6 +30,8 @@ pub struct Settings {
     pub rate_limit: Option<RateLimit>,
     /// What is there in the beginning.
     pub world: World,
+    /// How load balancers are sold.
+    pub load_balancers: Terms,
     /// What goes wrong from the beginning.
     pub faults: Vec<FaultSpec>,
 }
@@ -86,8 +89,20 @@ pub struct Config {
     pub instances: Vec<Spec>,
     /// Disks.
     pub volumes: Vec<Volume>,
+    /// How load balancers are sold.
+    pub load_balancers: LoadBalancersConfig,
     /// Faults.
     pub faults: Vec<FaultSpec>,
+}
+
+/// How load balancers are sold.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct LoadBalancersConfig {
+    /// How long a new one takes until it works.
+    pub provisioning: Span,
+    /// How many there may be.
+    pub max: Option<usize>,
 }
 
 /// A rate limit.
@@ -142,6 +157,7 @@ impl Config {
             world: self.world()?,
             cloud_identity: self.cloud_identity,
             state: None,
+            load_balancers: Terms { provisioning: self.load_balancers.provisioning.0, max: self.load_balancers.max },
             faults: self.faults,
         })
     }

@@ -8,21 +8,31 @@ use tokio::time::Instant;
 
 use super::config::Settings;
 use super::counters::Counters;
-use super::faults::plan::{Lie, Plan, Target};
+use super::faults::plan::{Call, Lie, Plan, Target};
 use super::faults::{Fault, FaultName, FaultSpec, Faults};
 use super::kept::Kept;
+use super::load_balancers::kept::Kept as KeptLoadBalancers;
+use super::load_balancers::turns::Turns;
 use super::model::{Answer, Change, CloudInfo, Failure, FailureCode, Instance, Item, Outcome, Query, Volume};
 use super::pace::{Bucket, Latency};
 use super::store::Store;
 use super::world::World;
 use super::{CloudApi, CloudError};
 
-/// The cloud within the process.
+mod load_balancers;
+
+/// The mutations of a load balancer that one process made at once, among the counters.
+pub const OVERLAPPING_MUTATIONS: &str = "OverlappingMutations";
+
+/// The cloud within the process. Clones are the same cloud.
+#[derive(Clone)]
 pub struct Engine {
     kept: Arc<Kept>,
+    load_balancers: Arc<KeptLoadBalancers>,
+    turns: Arc<Turns>,
     latency: Latency,
-    bucket: Option<Mutex<Bucket>>,
-    faults: Faults,
+    bucket: Option<Arc<Mutex<Bucket>>>,
+    faults: Arc<Faults>,
     calls: Arc<Counters>,
 }
 
@@ -32,10 +42,13 @@ impl Engine {
         let store = settings.state.as_deref().map(Store::open).transpose()?;
         let engine = Self {
             kept: Arc::new(Kept::open(settings.world, settings.cloud_identity, store)?),
+            // After the one before, which locks the directory.
+            load_balancers: Arc::new(KeptLoadBalancers::open(settings.load_balancers, settings.state.as_deref())?),
+            turns: Arc::default(),
             latency: settings.latency,
-            bucket: settings.rate_limit.map(|limit| Mutex::new(Bucket::new(limit, Instant::now()))),
-            faults: Faults::default(),
-            calls: Arc::default(),
+            bucket: settings.rate_limit.map(|limit| Arc::new(Mutex::new(Bucket::new(limit, Instant::now())))),
+            faults: Arc::default(),
+            calls: Arc::new(Counters::showing(&[OVERLAPPING_MUTATIONS])),
         };
         for fault in settings.faults {
             engine.faults.set(fault, engine.kept.world(), Timestamp::now())?;
@@ -43,7 +56,8 @@ impl Engine {
         Ok(engine)
     }
 
-    /// How often providers called what: `LookUp` and `GetVolume`.
+    /// How often providers called what: `LookUp`, `GetVolume`, `FindLoadBalancers`, `PutLoadBalancer` and
+    /// `DeleteLoadBalancer`; and how often one process made two mutations of one load balancer at once.
     pub fn calls(&self) -> Arc<Counters> {
         Arc::clone(&self.calls)
     }
@@ -51,6 +65,11 @@ impl Engine {
     /// The way into every call that providers make: counted, paced, limited.
     async fn admit(&self, call: &'static str) -> Result<(), Failure> {
         self.calls.count(call);
+        self.pass().await
+    }
+
+    /// The same for a call that was counted already.
+    async fn pass(&self) -> Result<(), Failure> {
         self.latency.pass().await;
         let Some(bucket) = &self.bucket else { return Ok(()) };
         bucket.lock().take(Instant::now()).map_err(|wait| Failure {
@@ -61,8 +80,8 @@ impl Engine {
     }
 
     /// Lets the faults have their way with a call.
-    async fn endure(&self, targets: impl FnOnce() -> Vec<Target>) -> Result<Plan, Failure> {
-        let mut plan = self.faults.plan(targets);
+    async fn endure(&self, call: Call, targets: impl FnOnce() -> Vec<Target>) -> Result<Plan, Failure> {
+        let mut plan = self.faults.plan(call, targets);
         if !plan.hang.is_empty() {
             self.faults.cleared(&plan.hang).await;
         }
@@ -81,12 +100,13 @@ impl CloudApi for Engine {
             region: world.layout.region.clone(),
             zones: world.layout.zones.clone(),
             auto_instances: world.auto,
+            load_balancers: !self.faults.is_set(FaultName::LbOff),
         })
     }
 
     async fn look_up(&self, queries: &[Query]) -> Result<Answer, CloudError> {
         self.admit("LookUp").await?;
-        let plan = self.endure(|| machine_targets(&self.kept.world(), queries)).await?;
+        let plan = self.endure(Call::Machines, || machine_targets(&self.kept.world(), queries)).await?;
         let items = answer(&self.kept.world(), queries, &plan, Timestamp::now());
         Ok(Answer { garbage: plan.garbage, items })
     }
@@ -95,7 +115,7 @@ impl CloudApi for Engine {
         self.admit("GetVolume").await?;
         let volume = self.kept.world().volumes.get(id).cloned();
         let target = Target { name: None, zone: volume.as_ref().map(|volume| volume.zone.clone()) };
-        let plan = self.endure(|| vec![target]).await?;
+        let plan = self.endure(Call::Machines, || vec![target]).await?;
         match plan.lie(0) {
             Some(Lie::NotFound) => Ok(None),
             Some(Lie::Failed(failure)) => Err(failure.clone().into()),

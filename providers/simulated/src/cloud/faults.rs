@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use super::model::{Failure, FailureCode};
 use super::validate::invalid;
 use super::world::World;
-use plan::{Plan, Target};
+use plan::{Call, Plan, Target};
 
 pub mod plan;
 
@@ -34,6 +34,14 @@ pub enum FaultName {
     Stale,
     /// The cloud is suddenly another one.
     OtherIdentity,
+    /// Every call about load balancers fails as UNAVAILABLE.
+    LbError,
+    /// Who wants to change a load balancer is told to wait: IN_PROGRESS.
+    LbInProgress,
+    /// Load balancers are neither made nor changed, since the quota is used up. Removing them works.
+    LbQuota,
+    /// The cloud has no load balancers at all any more.
+    LbOff,
 }
 
 impl FaultName {
@@ -48,7 +56,20 @@ impl FaultName {
             Self::Garbage => "garbage",
             Self::Stale => "stale",
             Self::OtherIdentity => "other-identity",
+            Self::LbError => "lb-error",
+            Self::LbInProgress => "lb-in-progress",
+            Self::LbQuota => "lb-quota",
+            Self::LbOff => "lb-off",
         }
+    }
+
+    /// Whether it is a property of the whole cloud, which calls don't meet one by one.
+    fn is_of_the_cloud(self) -> bool {
+        matches!(self, Self::OtherIdentity | Self::LbOff)
+    }
+
+    fn is_of_load_balancers(self) -> bool {
+        matches!(self, Self::LbError | Self::LbInProgress | Self::LbQuota)
     }
 }
 
@@ -58,7 +79,8 @@ impl FaultName {
 pub struct FaultSpec {
     /// Which.
     pub name: FaultName,
-    /// Only for machines whose name fits this pattern (`*` stands for any characters, `?` for one).
+    /// Only for machines whose name fits this pattern (`*` stands for any characters, `?` for one), or for load balancers of
+    /// Services whose NAMESPACE/NAME does.
     #[serde(default, rename = "for", skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
     /// Only for machines of this zone.
@@ -85,8 +107,13 @@ impl FaultSpec {
     }
 
     fn check(&self) -> Result<(), Failure> {
-        if self.name == FaultName::OtherIdentity && !(self.is_general() && self.count.is_none()) {
-            return Err(invalid("name", "other-identity concerns the whole cloud: it takes no node, no zone and no count"));
+        let name = self.name.as_str();
+        if self.name.is_of_the_cloud() && !(self.is_general() && self.count.is_none()) {
+            let words = format!("{name} concerns the whole cloud: it takes no node, no zone and no count");
+            return Err(invalid("name", &words));
+        }
+        if self.name.is_of_load_balancers() && self.zone.is_some() {
+            return Err(invalid("zone", &format!("{name} concerns load balancers, which are in no zone")));
         }
         if self.count == Some(0) { Err(invalid("count", "must be at least 1")) } else { Ok(()) }
     }
@@ -170,14 +197,14 @@ impl Faults {
 
     /// What becomes of a call for `targets`, which are asked for only if any fault is set. Counted faults have one call
     /// less to go.
-    pub fn plan(&self, targets: impl FnOnce() -> Vec<Target>) -> Plan {
+    pub fn plan(&self, call: Call, targets: impl FnOnce() -> Vec<Target>) -> Plan {
         let mut active = self.active.lock();
         let mut plan = Plan::default();
         if active.is_empty() {
             return plan;
         }
         let targets = targets();
-        for one in active.iter_mut().filter(|one| one.fault.remaining != Some(0)) {
+        for one in active.iter_mut().filter(|one| one.fault.remaining != Some(0) && call.meets(one.fault.spec.name)) {
             let hit = plan.add(one.id, &one.fault.spec, &one.snapshot, &targets);
             one.fault.remaining = one.fault.remaining.map(|left| left - u64::from(hit));
         }

@@ -125,6 +125,8 @@ pub struct CloudInfo {
     pub zones: Vec<String>,
     /// Whether it knows a machine for any name.
     pub auto_instances: bool,
+    /// Whether it has load balancers (fault `lb-off`).
+    pub load_balancers: bool,
 }
 
 /// Asks for one machine. With a providerID a machine of the same name with another id is not the one.
@@ -209,8 +211,12 @@ pub enum FailureCode {
     Unauthenticated,
     /// 404: a name is not known.
     Unknown,
+    /// 403: an account may have no more of it.
+    QuotaExceeded,
     /// 409: the machine's state forbids it.
     Conflict,
+    /// 409: it is marked as somebody else's.
+    NotOwned,
     /// 429: too many calls.
     RateLimited,
     /// 500: the cloud could not keep the change; it did not happen.

@@ -11,7 +11,7 @@ use super::model::Volume;
 use super::world::Slot;
 
 /// The layout of the file; another number is another layout.
-const FORMAT: u32 = 1;
+pub(super) const FORMAT: u32 = 1;
 
 /// What is kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,17 +99,18 @@ impl Store {
     pub fn save(&self, saved: &Saved) -> Result<(), StoreError> {
         let text =
             serde_json::to_vec(saved).map_err(|source| StoreError::Content { path: self.file.display().to_string(), source })?;
-        self.replace(&text).map_err(at(&self.file))
+        replace(&self.directory, &self.file, &text).map_err(at(&self.file))
     }
+}
 
-    fn replace(&self, text: &[u8]) -> io::Result<()> {
-        let mut next = tempfile::Builder::new().prefix(".cloud-").tempfile_in(&self.directory)?;
-        next.write_all(text)?;
-        next.as_file().sync_all()?;
-        next.persist(&self.file)?;
-        // Without this the rename itself may be lost.
-        File::open(&self.directory)?.sync_all()
-    }
+/// Puts a text in place of a file of the directory. When it returns, it is on the disk.
+pub(super) fn replace(directory: &Path, file: &Path, text: &[u8]) -> io::Result<()> {
+    let mut next = tempfile::Builder::new().prefix(".cloud-").tempfile_in(directory)?;
+    next.write_all(text)?;
+    next.as_file().sync_all()?;
+    next.persist(file)?;
+    // Without this the rename itself may be lost.
+    File::open(directory)?.sync_all()
 }
 
 fn lock(directory: &Path) -> Result<File, StoreError> {
@@ -122,7 +123,8 @@ fn lock(directory: &Path) -> Result<File, StoreError> {
     }
 }
 
-fn at(path: &Path) -> impl FnOnce(io::Error) -> StoreError {
+/// Names the file in what it resists with.
+pub(super) fn at(path: &Path) -> impl FnOnce(io::Error) -> StoreError {
     let path = path.display().to_string();
     |source| StoreError::File { path, source }
 }

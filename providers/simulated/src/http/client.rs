@@ -13,6 +13,8 @@ use crate::cloud::model::{Answer, Change, CloudInfo, Failure, Instance, Query, V
 use crate::cloud::pace::Latency;
 use crate::cloud::{CloudApi, CloudError};
 
+mod load_balancers;
+
 /// A cloud somewhere else.
 pub struct Client {
     http: reqwest::Client,

@@ -16,6 +16,8 @@ use crate::cloud::faults::{Fault, FaultName};
 use crate::cloud::model::{Answer, CloudInfo, Failure, FailureCode, Instance, Volume};
 use crate::cloud::{CloudApi, CloudError};
 
+mod load_balancers;
+
 /// The largest request: a change to some hundred thousand machines.
 const MAX_BODY: usize = 64 << 20;
 
@@ -38,6 +40,7 @@ pub fn router(cloud: Arc<dyn CloudApi>, calls: Arc<Counters>) -> Router {
         .route("/v1/faults", get(faults).post(set_fault).delete(clear_faults))
         .route("/v1/faults/{name}", axum::routing::delete(clear_fault))
         .route("/v1/calls", get(read_calls).delete(take_calls))
+        .merge(load_balancers::routes())
         .fallback(no_such_path)
         .layer(DefaultBodyLimit::max(MAX_BODY))
         .with_state(Api { cloud, calls })

@@ -1,5 +1,5 @@
-//! A cloud whose word about itself is kept at hand: a handshake needs it at once, and a change of identity must not wait
-//! for the next one. All else it hands through.
+//! A cloud whose word about itself is kept at hand: a handshake needs it at once, and a change of identity or of what
+//! it has must not wait for the next one. All else it hands through.
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +9,8 @@ use tokio::sync::watch;
 use crate::cloud::faults::{Fault, FaultName, FaultSpec};
 use crate::cloud::model::{Answer, Change, CloudInfo, Instance, Query, Volume};
 use crate::cloud::{CloudApi, CloudError};
+
+mod load_balancers;
 
 /// How often the cloud is asked who it is; somebody else may have changed it.
 const REFRESH: Duration = Duration::from_secs(1);

@@ -48,7 +48,7 @@ async fn beyond_the_rate_limit_the_answer_is_429_with_retry_after() {
     assert_eq!(refused.status().as_u16(), 429);
     let seconds: u64 = refused.headers()["retry-after"].to_str().unwrap().parse().unwrap();
     assert!((90..=101).contains(&seconds), "{seconds}");
-    assert_eq!(get(&url, "/v1/calls").await, json!({"LookUp": 2}));
+    assert_eq!(get(&url, "/v1/calls").await, json!({"LookUp": 2, "OverlappingMutations": 0}));
 }
 
 #[tokio::test]

@@ -74,7 +74,17 @@ fn flags_of_a_cloud_are_refused_where_the_cloud_is_elsewhere() {
 
 #[test]
 fn every_subcommand_has_help() {
-    for command in [&["serve"][..], &["cloud"], &["ctl"], &["ctl", "add"], &["ctl", "fault", "set"], &["health"]] {
+    let commands: [&[&str]; 8] = [
+        &["serve"],
+        &["cloud"],
+        &["ctl"],
+        &["ctl", "add"],
+        &["ctl", "fault", "set"],
+        &["ctl", "load-balancers"],
+        &["ctl", "load-balancer", "change"],
+        &["health"],
+    ];
+    for command in commands {
         let output = program().args(command).arg("--help").output().unwrap();
         assert!(output.status.success() && output.stdout.len() > 300, "{command:?}");
     }

@@ -4,5 +4,7 @@
 mod cloud;
 mod ctl;
 mod faults;
+mod leading;
+mod load_balancers;
 mod processes;
 mod provider;

@@ -141,16 +141,16 @@ async fn what_is_not_named_stays_and_an_empty_status_takes_all_addresses_away() 
 }
 
 #[tokio::test]
-async fn our_condition_is_removed_where_there_is_one() {
+async fn our_condition_alone_is_removed() {
     let server = ApiServer::with_services([stored()]);
     let (_open, gate) = gate();
     let writer = ServiceWriter::new(server.client(), gate);
     let remove = StatusPatch { condition: Some(ConditionChange::Remove), ..StatusPatch::default() };
-    let before = writer.patch_status(&server.service(KEY).unwrap(), &remove).await.unwrap();
-    assert_eq!(last(&server).body["status"], json!({}));
-    let with = writer.patch_status(&before, &set(condition("wait"))).await.unwrap();
+    let with = writer.patch_status(&server.service(KEY).unwrap(), &set(condition("wait"))).await.unwrap();
     let without = writer.patch_status(&with, &remove).await.unwrap();
     assert_eq!((with.condition.is_some(), without.condition), (true, None));
+    let instruction = json!([{ "$patch": "delete", "type": "LoadBalancerReady" }]);
+    assert_eq!(last(&server).body["status"], json!({ "conditions": instruction }));
     assert_eq!(server.object(PATH).unwrap()["status"]["conditions"], json!([other_condition()]));
 }
 

@@ -188,3 +188,18 @@ async fn a_node_that_comes_during_a_check_is_applied_after_it() {
     assert_eq!(world.cloud.calls()[1].targets, ["n1", "n2"]);
     running.stop().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_cloud_that_limits_a_restart_is_read_later_and_changed_never() {
+    let world = World::new(many(), [node("n1")]);
+    let limited = Reply::Fail(refusal(Outcome::Retry { after: Some(SECOND * 20) }, "RATE_LIMITED"));
+    world.cloud.always(Verb::Plan, Some(limited));
+    let running = start(&world);
+    pass(SECOND * 15).await;
+    assert!(world.cloud.calls().len() <= 8);
+    world.cloud.always(Verb::Plan, None);
+    pass(SECOND * 60).await;
+    let all = (0..MANY).all(|it| world.cloud.verbs(&format!("s{it}")).contains(&Verb::Plan));
+    assert_eq!((all, world.cloud.mutations()), (true, 0));
+    running.stop().await;
+}

@@ -43,7 +43,7 @@ impl v1::load_balancers_server::LoadBalancers for Service {
     }
 
     async fn put_node_set(&self, request: Request<v1::PutNodeSetRequest>) -> Result<Response<v1::PutNodeSetResponse>, Status> {
-        self.shared.answer("PutNodeSet", Kind::Read, request, |_, request| async { self.put(request) }).await
+        self.shared.answer("PutNodeSet", Kind::Mutation, request, |_, request| async { self.put(request) }).await
     }
 
     async fn plan_load_balancer(

@@ -8,10 +8,40 @@ use crate::cloud::model::{Failure, FailureCode};
 /// When a throttled caller shall come back.
 const THROTTLE_FOR: Duration = Duration::from_secs(2);
 
+/// What kind of call it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// It asks for machines or disks.
+    Machines,
+    /// It asks for load balancers, to change them or not.
+    FindLoadBalancers {
+        /// Whether it does.
+        to_change: bool,
+    },
+    /// It makes or changes a load balancer.
+    PutLoadBalancer,
+    /// It removes a load balancer.
+    DeleteLoadBalancer,
+}
+
+impl Call {
+    /// Whether such a fault can hit such a call.
+    pub fn meets(self, name: FaultName) -> bool {
+        match name {
+            FaultName::ErrorAll | FaultName::Unauthenticated | FaultName::Throttle | FaultName::Hang => true,
+            FaultName::NotFoundAll | FaultName::Garbage | FaultName::Stale => self == Self::Machines,
+            FaultName::LbError => self != Self::Machines,
+            FaultName::LbInProgress => self == Self::FindLoadBalancers { to_change: true },
+            FaultName::LbQuota => self == Self::PutLoadBalancer,
+            FaultName::OtherIdentity | FaultName::LbOff => false,
+        }
+    }
+}
+
 /// Something that a call asks for.
 #[derive(Clone, Debug, Default)]
 pub struct Target {
-    /// The machine's name; a volume has none.
+    /// The machine's name, or a Service's as NAMESPACE/NAME; a volume has none.
     pub name: Option<String>,
     /// The zone in which it truly is.
     pub zone: Option<String>,
@@ -26,6 +56,8 @@ pub struct Plan {
     pub failure: Option<Failure>,
     /// Its answer is spoilt.
     pub garbage: bool,
+    /// Its caller is told to wait.
+    pub at_work: bool,
     /// What its items get in place of the truth: by position, none where the list is too short.
     items: Vec<Option<Lie>>,
 }
@@ -63,8 +95,11 @@ impl Plan {
             FaultName::Garbage => self.garbage = true,
             FaultName::NotFoundAll => self.lie_to(&hits, &Lie::NotFound),
             FaultName::Stale => self.lie_to(&hits, &Lie::Stale(Arc::clone(snapshot))),
-            FaultName::ErrorAll | FaultName::Unauthenticated | FaultName::Throttle => self.fail(spec, &hits),
-            FaultName::OtherIdentity => return false,
+            FaultName::LbInProgress => self.at_work = true,
+            FaultName::ErrorAll | FaultName::Unauthenticated | FaultName::Throttle | FaultName::LbError | FaultName::LbQuota => {
+                self.fail(spec, &hits);
+            }
+            FaultName::OtherIdentity | FaultName::LbOff => return false,
         }
         true
     }
@@ -102,6 +137,7 @@ fn failure(name: FaultName) -> Failure {
             let millis = u64::try_from(THROTTLE_FOR.as_millis()).ok();
             Failure { retry_after_ms: millis, ..said(FailureCode::RateLimited, "the cloud takes no more calls for now") }
         }
+        FaultName::LbQuota => said(FailureCode::QuotaExceeded, "the quota of load balancers is used up"),
         _ => said(FailureCode::Unavailable, "the cloud is out of order"),
     }
 }

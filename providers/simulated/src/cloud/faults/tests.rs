@@ -20,12 +20,12 @@ fn lies(plan: &Plan) -> Vec<bool> {
 
 #[test]
 fn a_general_failure_fails_the_call_and_a_scoped_one_its_items() {
-    let general = with(FaultSpec::new(FaultName::Throttle)).plan(targets);
+    let general = with(FaultSpec::new(FaultName::Throttle)).plan(Call::Machines, targets);
     let failure = general.failure.expect("the call fails");
     assert_eq!((failure.code, failure.retry_after_ms), (FailureCode::RateLimited, Some(2000)));
 
     let zone = FaultSpec { zone: Some("b".into()), ..FaultSpec::new(FaultName::Unauthenticated) };
-    let scoped = with(zone).plan(targets);
+    let scoped = with(zone).plan(Call::Machines, targets);
     assert_eq!(scoped.failure, None);
     assert_eq!(lies(&scoped), [false, true, true]);
 }
@@ -33,7 +33,7 @@ fn a_general_failure_fails_the_call_and_a_scoped_one_its_items() {
 #[test]
 fn a_pattern_hits_by_name_and_nobody_else() {
     let spec = FaultSpec { pattern: Some("web-*".into()), ..FaultSpec::new(FaultName::NotFoundAll) };
-    let plan = with(spec).plan(targets);
+    let plan = with(spec).plan(Call::Machines, targets);
     assert_eq!(lies(&plan), [true, true, false]);
     assert!(matches!(plan.lie(0), Some(Lie::NotFound)));
 }
@@ -42,8 +42,8 @@ fn a_pattern_hits_by_name_and_nobody_else() {
 fn a_counted_fault_hits_so_many_calls_that_concern_it() {
     let spec = FaultSpec { zone: Some("a".into()), count: Some(2), ..FaultSpec::new(FaultName::Garbage) };
     let faults = with(spec);
-    assert!(!faults.plan(|| vec![Target::default()]).garbage, "no machine of zone a was asked for");
-    let spoilt: Vec<_> = (0..3).map(|_| faults.plan(targets).garbage).collect();
+    assert!(!faults.plan(Call::Machines, || vec![Target::default()]).garbage, "no machine of zone a was asked for");
+    let spoilt: Vec<_> = (0..3).map(|_| faults.plan(Call::Machines, targets).garbage).collect();
     assert_eq!(spoilt, [true, true, false]);
     assert_eq!(faults.list()[0].remaining, Some(0));
 }
@@ -71,10 +71,52 @@ fn another_identity_takes_no_scope() {
     assert!(Faults::default().set(spec, Arc::default(), Timestamp::now()).is_err());
 }
 
+#[test]
+fn a_load_balancer_is_in_no_zone_and_the_loss_of_all_takes_no_scope() {
+    let zone = FaultSpec { zone: Some("a".into()), ..FaultSpec::new(FaultName::LbError) };
+    let one = FaultSpec { pattern: Some("web".into()), ..FaultSpec::new(FaultName::LbOff) };
+    for spec in [zone, one] {
+        assert!(Faults::default().set(spec, Arc::default(), Timestamp::now()).is_err());
+    }
+}
+
+#[test]
+fn calls_about_load_balancers_meet_the_faults_that_concern_them() {
+    const CALLS: [Call; 5] = [
+        Call::Machines,
+        Call::FindLoadBalancers { to_change: false },
+        Call::FindLoadBalancers { to_change: true },
+        Call::PutLoadBalancer,
+        Call::DeleteLoadBalancer,
+    ];
+    let table = [
+        (FaultName::ErrorAll, [true, true, true, true, true]),
+        (FaultName::Hang, [true, true, true, true, true]),
+        (FaultName::NotFoundAll, [true, false, false, false, false]),
+        (FaultName::LbError, [false, true, true, true, true]),
+        (FaultName::LbInProgress, [false, false, true, false, false]),
+        (FaultName::LbQuota, [false, false, false, true, false]),
+        (FaultName::LbOff, [false; 5]),
+    ];
+    for (fault, expected) in table {
+        assert_eq!(CALLS.map(|call| call.meets(fault)), expected, "{}", fault.as_str());
+    }
+}
+
+#[test]
+fn a_pattern_narrows_a_fault_to_the_load_balancers_of_its_services() {
+    let faults = with(FaultSpec { pattern: Some("default/*".into()), ..FaultSpec::new(FaultName::LbQuota) });
+    let hit = |service: &str| {
+        let target = Target { name: Some(service.into()), zone: None };
+        faults.plan(Call::PutLoadBalancer, || vec![target]).lie(0).is_some()
+    };
+    assert_eq!(["default/web", "other/web"].map(hit), [true, false]);
+}
+
 #[tokio::test]
 async fn a_call_hangs_until_its_fault_is_cleared() {
     let faults = Arc::new(with(FaultSpec { count: Some(1), ..FaultSpec::new(FaultName::Hang) }));
-    let plan = faults.plan(targets);
+    let plan = faults.plan(Call::Machines, targets);
     let call = tokio::spawn({
         let faults = Arc::clone(&faults);
         async move { faults.cleared(&plan.hang).await }

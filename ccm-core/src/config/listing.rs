@@ -1,0 +1,63 @@
+//! `ccm-core load-balancers`: a command line of its own, with the flags that lead to the cluster and the provider.
+use std::ffi::OsString;
+
+use clap::{Parser, ValueEnum};
+
+use super::{ConfigError, KubernetesConfig, ProviderConfig, go_syntax, kubernetes, provider};
+
+/// The first argument that asks for it.
+pub(super) const NAME: &str = "load-balancers";
+
+/// List the load balancers that this cluster owns in the cloud, and which of them no Service claims
+///
+/// Changes nothing, in the cluster or in the cloud. It asks the provider, which must serve `ListLoadBalancers`, and the API
+/// server for Services, so it can be run beside a ccm-core that is at work.
+#[derive(Debug, Parser)]
+#[command(name = "ccm-core load-balancers", version, args_override_self = true)]
+struct ListCli {
+    #[command(flatten)]
+    provider: provider::ProviderArgs,
+    #[command(flatten)]
+    kubernetes: kubernetes::KubernetesArgs,
+    /// table or json
+    #[arg(long, short, value_enum, default_value_t = Output::Table)]
+    output: Output,
+    /// Only those that no Service claims
+    #[arg(long)]
+    unclaimed: bool,
+}
+
+/// In which form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// For people
+    Table,
+    /// For scripts
+    Json,
+}
+
+/// What was asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ListingConfig {
+    /// The provider sidecar.
+    pub provider: ProviderConfig,
+    /// The API server and the cluster.
+    pub kubernetes: KubernetesConfig,
+    /// In which form.
+    pub output: Output,
+    /// Whether only those are listed that no Service claims.
+    pub unclaimed: bool,
+}
+
+impl ListingConfig {
+    /// Reads the arguments after the command's name.
+    pub(super) fn from_args(args: impl Iterator<Item = OsString>) -> Result<Self, ConfigError> {
+        let cli = ListCli::try_parse_from(std::iter::once(OsString::from(NAME)).chain(args.map(go_syntax::dashed)))?;
+        Ok(Self {
+            provider: cli.provider.validate()?,
+            kubernetes: cli.kubernetes.validate()?,
+            output: cli.output,
+            unclaimed: cli.unclaimed,
+        })
+    }
+}

@@ -1,0 +1,205 @@
+//! `ccm-core load-balancers`: what this cluster owns in the cloud, beside the Services that claim it. Reads only.
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use comfy_table::Table;
+use comfy_table::presets::NOTHING;
+use k8s_openapi::api::core::v1 as core;
+use kube::Api;
+use serde::Serialize;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::health::Health;
+use super::kubernetes::{self, ConnectError};
+use crate::cluster::convert;
+use crate::config::{ListingConfig, Output};
+use crate::model::load_balancer::{IngressAddress, LoadBalancerStatus, OwnedLoadBalancer};
+use crate::model::provider_info::ProviderInfo;
+use crate::model::service::Service;
+use crate::provider::grpc::Deadlines;
+use crate::provider::metrics::ProviderMetrics;
+use crate::provider::session::{self, Cluster, Session, SessionConfig};
+use crate::provider::{Judge, LoadBalancers, ProviderError, ProviderState, Verdict};
+
+/// How long a provider may take to answer for the first time.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// Why there is no list.
+#[derive(Debug, thiserror::Error)]
+pub enum ListingError {
+    /// The API server cannot be reached or used.
+    #[error(transparent)]
+    Kubernetes(#[from] ConnectError),
+    /// The Services cannot be read.
+    #[error("the Services cannot be read: {0}; grant this account `list` on services")]
+    Services(#[source] kube::Error),
+    /// The provider cannot be reached or used.
+    #[error("--provider-endpoint: {0}")]
+    NoProvider(String),
+    /// The provider did not answer the list.
+    #[error("the provider did not list its load balancers: {0}")]
+    Provider(#[from] ProviderError),
+    /// The list cannot be printed.
+    #[error("the list cannot be written as JSON: {0}")]
+    Json(#[from] serde_json::Error),
+}
+
+/// One line of the list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Row {
+    /// Its name in the cloud.
+    pub name: String,
+    /// The Service that it is marked with, as `NAMESPACE/NAME`, or what is known of it.
+    pub service: String,
+    /// That Service's UID.
+    pub service_uid: String,
+    /// Where it is reached.
+    pub addresses: Vec<String>,
+    /// Whether that Service exists and has to do with load balancers.
+    pub claimed: bool,
+}
+
+/// Asks, and answers what is to be printed.
+pub async fn list(config: &ListingConfig) -> Result<String, ListingError> {
+    let client = kubernetes::client(&config.kubernetes).await?;
+    let uid = kubernetes::cluster_uid(&client, &Health::default(), &CancellationToken::new()).await?.unwrap_or_default();
+    let services = Api::<core::Service>::all(client).list(&kube::api::ListParams::default()).await;
+    let services: Vec<_> = services.map_err(ListingError::Services)?.into_iter().map(convert::service).collect();
+    let mut rows = rows(owned(config, uid).await?, &services);
+    rows.retain(|row| !(config.unclaimed && row.claimed));
+    print(&rows, config.output)
+}
+
+async fn owned(config: &ListingConfig, cluster_uid: String) -> Result<Vec<OwnedLoadBalancer>, ListingError> {
+    let (_no_term, terms) = watch::channel(None);
+    let cluster = Cluster { name: config.kubernetes.cluster_name.clone(), uid: cluster_uid, ..Cluster::default() };
+    let session = SessionConfig {
+        endpoint: config.provider.endpoint.clone(),
+        cluster,
+        core_version: env!("CARGO_PKG_VERSION").to_owned(),
+        deadlines: Deadlines::default(),
+        handshake_interval: session::HANDSHAKE_INTERVAL,
+        metrics: ProviderMetrics::unregistered(),
+    };
+    let (handle, work) = Session::start(session, Arc::new(Anyone), terms);
+    let asking = async {
+        let mut state = handle.state();
+        match tokio::time::timeout(PATIENCE, state.wait_for(|state| state.ready().is_some())).await {
+            Ok(_) => Ok(handle.load_balancers().list().await?),
+            Err(_) => Err(ListingError::NoProvider(standing(&handle.state().borrow()))),
+        }
+    };
+    tokio::select! {
+        () = work => Err(ListingError::NoProvider("the session ended".to_owned())),
+        owned = asking => owned,
+    }
+}
+
+fn standing(state: &ProviderState) -> String {
+    match state {
+        ProviderState::Disconnected { message, .. } | ProviderState::Unusable { message } => message.clone(),
+        _ => "it did not become ready".to_owned(),
+    }
+}
+
+/// A list changes nothing, so any provider will do.
+#[derive(Debug)]
+struct Anyone;
+
+#[async_trait]
+impl Judge for Anyone {
+    async fn judge(&self, _info: &ProviderInfo) -> Result<(), Verdict> {
+        Ok(())
+    }
+}
+
+/// Beside each load balancer the Service of its mark; those that nobody claims first.
+fn rows(owned: Vec<OwnedLoadBalancer>, services: &[Service]) -> Vec<Row> {
+    let by_uid: BTreeMap<_, _> = services.iter().map(|service| (service.uid.as_str(), service)).collect();
+    let mut rows: Vec<_> = owned.into_iter().map(|owned| row(owned, &by_uid)).collect();
+    rows.sort_by(|a, b| (a.claimed, &a.service, &a.name).cmp(&(b.claimed, &b.service, &b.name)));
+    rows
+}
+
+fn row(owned: OwnedLoadBalancer, services: &BTreeMap<&str, &Service>) -> Row {
+    let service_uid = owned.service_uid.unwrap_or_default();
+    let claimant = services.get(service_uid.as_str()).filter(|it| it.is_load_balancer || it.has_finalizer());
+    let marked = || match (owned.service_namespace, owned.service_name) {
+        (Some(namespace), Some(name)) => format!("{namespace}/{name}"),
+        (_, name) => name.unwrap_or_default(),
+    };
+    Row {
+        name: owned.name,
+        service: claimant.map_or_else(marked, |service| service.key()),
+        service_uid,
+        addresses: addresses(&owned.status),
+        claimed: claimant.is_some(),
+    }
+}
+
+fn addresses(status: &LoadBalancerStatus) -> Vec<String> {
+    let text = |address: &IngressAddress| match address {
+        IngressAddress::Ip(ip, _) => ip.to_string(),
+        IngressAddress::Hostname(name) => name.clone(),
+    };
+    status.ingress.iter().map(|ingress| text(&ingress.address)).collect()
+}
+
+fn print(rows: &[Row], output: Output) -> Result<String, ListingError> {
+    if output == Output::Json {
+        return Ok(serde_json::to_string_pretty(rows)?);
+    }
+    let mut table = Table::new();
+    table.load_preset(NOTHING).set_header(["NAME", "SERVICE", "SERVICE-UID", "ADDRESSES", "CLAIMED"]);
+    for row in rows {
+        let claimed = if row.claimed { "yes" } else { "no" };
+        table.add_row([&row.name, &row.service, &row.service_uid, &row.addresses.join(","), claimed]);
+    }
+    let unclaimed = rows.iter().filter(|row| !row.claimed).count();
+    Ok(format!("{table}\n{} load balancers; {unclaimed} that no Service claims", rows.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::model::load_balancer::Ingress;
+
+    fn owned(name: &str, uid: &str) -> OwnedLoadBalancer {
+        let address = IngressAddress::Ip("198.18.0.1".parse().unwrap(), None);
+        OwnedLoadBalancer {
+            name: name.to_owned(),
+            service_uid: Some(uid.to_owned()),
+            service_namespace: Some("shop".to_owned()),
+            service_name: Some("web".to_owned()),
+            status: LoadBalancerStatus { ingress: vec![Ingress { address, ports: Vec::new() }] },
+        }
+    }
+
+    fn service(uid: &str, kind: &str) -> Service {
+        let object = serde_json::json!({
+            "metadata": { "namespace": "shop", "name": "web", "uid": uid }, "spec": { "type": kind }
+        });
+        convert::service(serde_json::from_value(object).unwrap())
+    }
+
+    #[test]
+    fn a_load_balancer_is_claimed_by_the_service_of_its_mark_as_long_as_that_has_to_do_with_load_balancers() {
+        let services = [service("u1", "LoadBalancer"), service("u2", "ClusterIP")];
+        let rows = rows(vec![owned("a", "u1"), owned("b", "u2"), owned("c", "gone")], &services);
+        let told: Vec<_> = rows.iter().map(|row| (row.name.as_str(), row.claimed)).collect();
+        assert_eq!(told, [("b", false), ("c", false), ("a", true)]);
+    }
+
+    #[test]
+    fn the_table_says_how_many_nobody_claims() {
+        let rows = rows(vec![owned("a", "u1"), owned("c", "gone")], &[service("u1", "LoadBalancer")]);
+        let table = print(&rows, Output::Table).unwrap();
+        assert!(table.contains("198.18.0.1") && table.contains("shop/web"), "{table}");
+        assert!(table.ends_with("2 load balancers; 1 that no Service claims"), "{table}");
+    }
+}
