@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::cluster::scripted::service_model;
+use crate::cluster::view::Viewed;
 use crate::controllers::service::observe::Applied;
 use crate::controllers::service::targets::{EMPTY_FOR, Targets};
 use crate::controllers::service::tests::fixtures::{finished, provider, with, without_plans};
@@ -42,7 +43,7 @@ fn set(names: &[&str]) -> TargetSet {
 /// A Service as this controller leaves it, of which nothing is known yet, with two targets.
 fn observed(service: Value) -> Observed {
     Observed {
-        service: Arc::new(service_model(&service)),
+        service: Arc::new(Service::from_object(serde_json::from_value(service).unwrap())),
         provider: Arc::new(provider()),
         classes: Arc::new(Classes { listed: ["served".to_owned()].into(), default: true }),
         targets: targets(&["n1", "n2"], None),

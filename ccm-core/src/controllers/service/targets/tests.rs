@@ -120,7 +120,7 @@ fn an_empty_set_is_doubted_from_when_it_became_empty_and_anew_after_a_node() {
     roster.see("a", None, &provider);
     assert_eq!(roster.targets(begun).doubt(begun), Some(EMPTY_FOR));
     let later = begun + Duration::from_secs(10);
-    assert_eq!(roster.targets(later).doubt(later), Some(EMPTY_FOR - Duration::from_secs(10)));
+    assert_eq!(roster.targets(later).doubt(later), Some(Duration::from_secs(20)));
     let over = begun + EMPTY_FOR;
     assert_eq!(roster.targets(later).doubt(over), None);
     roster.see("a", Some(&named("a", &[])), &provider);

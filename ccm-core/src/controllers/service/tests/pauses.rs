@@ -1,7 +1,7 @@
 //! Pauses: what cuts them short, and what does not.
 use serde_json::json;
 
-use super::fixtures::{Reply, Verb, World, finished, key, node, refusal, service};
+use super::fixtures::{Reply, Verb, World, node, refusal, service};
 use super::{SECOND, pass, settle, start, until};
 use crate::controllers::service::Duration;
 use crate::names::events;
@@ -91,7 +91,7 @@ async fn a_cloud_at_work_frees_the_worker_and_is_asked_again_when_it_said() {
     world.cloud.reply(Verb::Ensure, "slow", [Reply::Busy(SECOND * 20), Reply::Busy(SECOND * 5)]);
     let running = start(&world);
     settle().await;
-    let waiting = condition(&world, "slow").expect("it says that it waits");
+    let waiting = world.server.service("default/slow").unwrap().condition.expect("it says that it waits");
     assert_eq!((waiting.ready, waiting.reason.as_str(), waiting.message.as_str()), (false, "InProgress", "still at work"));
     world.server.put_service(service("quick"));
     settle().await;
@@ -148,7 +148,6 @@ async fn a_limit_of_no_time_is_no_invitation_to_hurry() {
     assert!(world.cloud.calls().len() <= 110, "{} calls in ten seconds", world.cloud.calls().len());
     running.stop().await;
 }
-
 
 #[tokio::test(start_paused = true)]
 async fn who_is_deleted_or_of_another_type_waits_for_no_pause() {

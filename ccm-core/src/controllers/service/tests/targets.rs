@@ -5,7 +5,7 @@ use super::fixtures::{Verb, World, finished, node, provider, service, with};
 use super::{SECOND, pass, settle, start, until};
 use crate::controllers::service::Duration;
 use crate::model::provider_info::{KeySelector, ProviderInfo};
-use crate::names::{events, taints};
+use crate::names::{events, labels, taints};
 
 fn not_ready(name: &str) -> Value {
     with(node(name), |it| it["status"]["conditions"][0]["status"] = json!("False"))
@@ -71,7 +71,7 @@ async fn what_matters_to_no_target_is_no_call() {
         pass(SECOND * 2).await;
     }
     let excluded = with(node("n3"), |it| {
-        it["metadata"]["labels"] = json!({ "node.kubernetes.io/exclude-from-external-load-balancers": "" })
+        it["metadata"]["labels"] = json!({ labels::EXCLUDE_FROM_LOAD_BALANCERS: "" });
     });
     world.server.put_node(excluded);
     pass(Duration::from_mins(5)).await;

@@ -178,3 +178,18 @@ async fn work_that_breaks_off_is_repeated() {
     assert_eq!(world.cloud.count(Verb::Ensure), 2);
     running.stop().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn only_a_deletion_that_is_done_lets_go_of_a_service() {
+    let world = World::new([finished("a")], []);
+    world.cloud.reply(Verb::Delete, "a", [Reply::Elsewhere]);
+    let running = start(&world);
+    settle().await;
+    world.delete("a");
+    until("the cloud answered", || world.cloud.answered(Verb::Delete) == 1).await;
+    settle().await;
+    assert!(world.server.service("default/a").unwrap().has_finalizer());
+    until("a is gone", || world.server.service("default/a").is_none()).await;
+    assert_eq!(world.cloud.count(Verb::Delete), 2);
+    running.stop().await;
+}

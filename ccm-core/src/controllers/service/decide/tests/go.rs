@@ -12,7 +12,7 @@ fn needs_update(old: Edit, new: Edit) -> bool {
 
 const SAME: Edit = |_| {};
 
-fn target(service: &mut Value, port: Value) {
+fn target(service: &mut Value, port: &Value) {
     service["spec"]["ports"] = json!([{ "port": 80, "protocol": "TCP", "targetPort": port }]);
 }
 
@@ -45,8 +45,8 @@ fn a_service_is_looked_at_again_as_in_go() {
         ("If UID is different", SAME, |it| it["metadata"]["uid"] = json!("UID new"), true),
         ("If ExternalTrafficPolicy is different", SAME, |it| it["spec"]["externalTrafficPolicy"] = json!("Local"), true),
         ("If HealthCheckNodePort is different", SAME, |it| it["spec"]["healthCheckNodePort"] = json!(30_123), true),
-        ("If TargetGroup is different 1", |it| target(it, json!(20)), |it| target(it, json!(21)), true),
-        ("If TargetGroup is different 2", |it| target(it, json!(22)), |it| target(it, json!("dns")), true),
+        ("If TargetGroup is different 1", |it| target(it, &json!(20)), |it| target(it, &json!(21)), true),
+        ("If TargetGroup is different 2", |it| target(it, &json!(22)), |it| target(it, &json!("dns")), true),
         ("If appProtocol is the same", SAME, SAME, false),
         (
             "If service IPFamilies from single stack to dual stack",
