@@ -105,28 +105,37 @@ impl Worker {
     }
 
     async fn ensure(&self, observed: &Observed, set: TargetSet) -> Ended {
-        match self.ensured(observed, set).await {
+        self.status.ensuring(&observed.service);
+        let service = match self.held(&observed.service).await {
+            Ok(service) => service,
+            Err(error) => return self.failed_to_sync(&observed.service, error.into()).await,
+        };
+        match self.ensured(observed, &service, set).await {
             Ok(ended) => ended,
-            Err(broken) => self.broken(&observed.service, events::SYNC_LOAD_BALANCER_FAILED, "syncing", broken).await,
+            Err(broken) => self.failed_to_sync(&service, broken).await,
         }
     }
 
-    async fn ensured(&self, observed: &Observed, set: TargetSet) -> Result<Ended, Broken> {
-        let mut service = (*observed.service).clone();
-        self.status.ensuring(&service);
-        if !service.has_finalizer() {
-            service = hold(&self.writer, &service).await?;
-        }
+    async fn failed_to_sync(&self, service: &Service, broken: Broken) -> Ended {
+        self.broken(service, events::SYNC_LOAD_BALANCER_FAILED, "syncing", broken).await
+    }
+
+    /// The Service, kept until its load balancer is gone. Nothing is made for one that is not.
+    async fn held(&self, service: &Service) -> Result<Service, WriteError> {
+        if service.has_finalizer() { Ok(service.clone()) } else { hold(&self.writer, service).await }
+    }
+
+    async fn ensured(&self, observed: &Observed, service: &Service, set: TargetSet) -> Result<Ended, Broken> {
         let epoch = self.writer.gate().check()?.epoch;
-        match self.load_balancers.ensure(epoch, &service, &set).await? {
+        match self.load_balancers.ensure(epoch, service, &set).await? {
             Progress::Done(ensured) => {
-                let after = act(&self.writer, &service, Deed::Settle(&ensured)).await?;
-                self.status.ensured(&service, set.targets().len());
-                self.status.warned(&service, &ensured.extras.warnings);
-                Ok(Ended::done(applied(observed, service, &ensured.extras, set), &after))
+                let after = act(&self.writer, service, Deed::Settle(&ensured)).await?;
+                self.status.ensured(service, set.targets().len());
+                self.status.warned(service, &ensured.extras.warnings);
+                Ok(Ended::done(applied(observed, service.clone(), &ensured.extras, set), &after))
             }
-            Progress::InProgress { poll_after, message } => self.in_progress(&service, poll_after, &message).await,
-            Progress::ImplementedElsewhere(who) => Ok(elsewhere(&service, &who)),
+            Progress::InProgress { poll_after, message } => self.in_progress(service, poll_after, &message).await,
+            Progress::ImplementedElsewhere(who) => Ok(elsewhere(service, &who)),
         }
     }
 
@@ -192,7 +201,7 @@ impl Worker {
                 Ended { known: observed.known.clone(), next: Next::NoPlans, written: None }
             }
             // Nothing was changed, and nothing is known to be wrong: nobody is told.
-            Err(broken) => Ended { known: observed.known.clone(), ..retried(broken) },
+            Err(broken) => Ended { known: observed.known.clone(), ..retried(&observed.service, broken) },
         }
     }
 
@@ -251,13 +260,14 @@ impl Worker {
         } else if let Broken::Write(error @ WriteError::Api(_)) = &broken {
             tracing::warn!(service = service.key(), %error, "a Service was not written; it is tried again");
         }
-        Ended { written, ..retried(broken) }
+        let ended = retried(service, broken);
+        Ended { written: written.or(ended.written), ..ended }
     }
 }
 
-fn retried(broken: Broken) -> Ended {
+fn retried(service: &Service, broken: Broken) -> Ended {
     let next = match broken {
-        Broken::Write(WriteError::Gone) => Next::Nothing,
+        Broken::Write(WriteError::Gone) => return Ended { known: Known::Doubt, next: Next::Nothing, written: newer(service) },
         Broken::Write(_) => BACK_OFF,
         Broken::Provider(error) => match error.outcome {
             Outcome::Retry { after } if is_shared(&error) => Next::Calm(after),
@@ -267,6 +277,11 @@ fn retried(broken: Broken) -> Ended {
         },
     };
     Ended { known: Known::Doubt, next, written: None }
+}
+
+/// The API server knows that the Service is another by now, or gone: nothing follows from what the watch still shows of it.
+fn newer(service: &Service) -> Option<u64> {
+    Some(service.resource_version.parse::<u64>().ok()?.saturating_add(1))
 }
 
 impl Ended {

@@ -79,9 +79,9 @@ fn same(one: &LoadBalancerStatus, other: &LoadBalancerStatus) -> bool {
     plain(one) == plain(other)
 }
 
-/// `RATE_LIMITED` as conditions write it: `RateLimited`.
+/// `RATE_LIMITED` as conditions write it: `RateLimited`. They begin with a letter.
 fn camel_case(reason: &str) -> String {
     let words = reason.split('_').filter_map(|word| word.split_at_checked(1));
     let word: String = words.map(|(first, rest)| first.to_ascii_uppercase() + &rest.to_ascii_lowercase()).collect();
-    if word.is_empty() { "Failed".to_owned() } else { word }
+    if word.starts_with(|first: char| first.is_ascii_alphabetic()) { word } else { "Failed".to_owned() }
 }
