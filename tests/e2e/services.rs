@@ -1,10 +1,13 @@
 //! Services of type LoadBalancer, from the wish of a user to the load balancer in the cloud and back.
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use anyhow::{Result, ensure};
 use ccm_test_support::core::CoreSpec;
 use ccm_test_support::ctl::{Calls, LoadBalancer};
 use ccm_test_support::services::{Services, Wish};
 use ccm_test_support::simulated::ProviderSpec;
-use ccm_test_support::wait::{PATIENCE, eventually};
+use ccm_test_support::wait::{PATIENCE, eventually, throughout};
 
 use crate::herd::Herd;
 
@@ -16,6 +19,9 @@ mod restarts;
 mod start_up;
 mod targets;
 mod wishes;
+
+/// When no call has come for so long, none will: longer than changes of nodes are gathered.
+const REST: Duration = Duration::from_millis(500);
 
 /// A herd, and Services that want load balancers to it.
 struct Market {
@@ -50,10 +56,33 @@ impl Market {
         self.served(&[name.to_owned()]).await
     }
 
-    /// Many of them.
-    async fn serve_all(&self, names: &[String]) -> Result<()> {
+    /// Many of them. Answers what was called until all came to rest.
+    async fn serve_all(&self, names: &[String]) -> Result<Calls> {
         self.services.ask(names).await?;
-        self.served(names).await
+        self.served(names).await?;
+        self.rest().await
+    }
+
+    /// Waits until nothing is called about load balancers any more. The first Services may be served with nodes as they
+    /// were a moment before they were initialised, and are then updated.
+    async fn rest(&self) -> Result<Calls> {
+        eventually("calls about load balancers to come to rest", PATIENCE, async || {
+            let calls = self.calls().await?;
+            throughout("no call comes", REST, async || {
+                let more = self.calls().await?.since(&calls);
+                ensure!(more.mutations() + more.of("PlanLoadBalancer") == 0, "{more:?}");
+                Ok(())
+            })
+            .await?;
+            Ok(calls)
+        })
+        .await
+    }
+
+    /// How often each load balancer was changed, by its name.
+    async fn mutations(&self) -> Result<BTreeMap<String, u64>> {
+        let all = self.herd.provider.cloud().load_balancers().await?;
+        Ok(all.into_iter().map(|one| (one.name, one.mutations)).collect())
     }
 
     /// Waits until these have their addresses.

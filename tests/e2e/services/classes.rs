@@ -41,7 +41,7 @@ async fn a_class_that_is_served_no_more_freezes_its_services_until_it_is_again()
     let both = ["one", "two"].map(str::to_owned);
     market.served(&both).await?;
 
-    let before = market.calls().await?;
+    let before = market.rest().await?;
     let market = market.renew(|core| core.flag("--load-balancer-classes=")).await?;
     let told = market.herd.world.event("LoadBalancerClassNotServed").await?;
     ensure!(told.contains(OURS) && told.contains("--load-balancer-classes"), "it says {told}");

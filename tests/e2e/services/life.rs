@@ -45,6 +45,7 @@ async fn told(market: &Market, reason: &str) -> Result<String> {
 async fn ports_follow_the_service_and_the_address_stays() -> Result<()> {
     let market = Market::of(1).await?;
     market.serve("web").await?;
+    market.rest().await?;
     let before = market.herd.provider.cloud().load_balancer("web").await?;
     let ports = json!({ "spec": { "ports": [{ "name": "a", "port": 443 }, { "name": "b", "port": 53, "protocol": "UDP" }] } });
     market.services.merge(&name("web"), &ports).await?;

@@ -14,8 +14,8 @@ const A_WHILE: Duration = Duration::from_secs(1);
 async fn a_restart_on_two_hundred_unchanged_services_reads_and_changes_nothing() -> Result<()> {
     let market = Market::of(5).await?;
     let names = names("web", 200);
-    market.serve_all(&names).await?;
-    let (before, writes) = (market.calls().await?, market.herd.world.audit().service_writes()?);
+    let before = market.serve_all(&names).await?;
+    let (mutations, writes) = (market.mutations().await?, market.herd.world.audit().service_writes()?);
     let market = market.renew(|core| core).await?;
     eventually("every load balancer to be looked at", PATIENCE, async || {
         let plans = market.calls().await?.since(&before).of("PlanLoadBalancer");
@@ -30,7 +30,7 @@ async fn a_restart_on_two_hundred_unchanged_services_reads_and_changes_nothing()
     })
     .await?;
     assert_eq!(market.herd.world.audit().service_writes()?, writes, "nor is any Service written");
-    assert!(market.herd.provider.cloud().load_balancers().await?.iter().all(|one| one.mutations == 1));
+    assert_eq!(market.mutations().await?, mutations);
     market.end().await
 }
 
@@ -39,8 +39,8 @@ async fn a_restart_without_plans_ensures_each_load_balancer_once_and_one_after_a
     const SERVICES: u32 = 30;
     const PACE: Duration = Duration::from_millis(100);
     let market = Market::between(2, |provider| provider.flag("--load-balancer-plan=false"), |core| core).await?;
-    market.serve_all(&names("web", SERVICES as usize)).await?;
-    let before = market.calls().await?;
+    let before = market.serve_all(&names("web", SERVICES as usize)).await?;
+    let mutations = market.mutations().await?;
     let market = market.renew(|core| core).await?;
     let ensured = async || anyhow::Ok(market.calls().await?.since(&before).of("EnsureLoadBalancer"));
     eventually("the first", PATIENCE, async || {
@@ -63,7 +63,7 @@ async fn a_restart_without_plans_ensures_each_load_balancer_once_and_one_after_a
         Ok(())
     })
     .await?;
-    assert!(market.herd.provider.cloud().load_balancers().await?.iter().all(|one| one.mutations == 1), "nothing had to change");
+    assert_eq!(market.mutations().await?, mutations, "nothing had to change");
     market.end().await
 }
 

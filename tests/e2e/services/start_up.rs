@@ -28,7 +28,9 @@ async fn a_load_balancer_that_takes_its_time_is_polled_and_told_of_meanwhile() -
     let world = World::start().await?;
     let provider = world.provider().flag("--auto-instances").flag("--load-balancer-provisioning=4s").start().await?;
     let core = world.core().quick().start().await?;
-    world.kubelets().join(&names("node", 1)).await?;
+    let nodes = names("node", 1);
+    world.kubelets().join(&nodes).await?;
+    eventually("the node to be initialised", PATIENCE, async || world.kubelets().initialised(&nodes).await).await?;
     let services = names("web", 60);
     world.services().ask(&services).await?;
     eventually("the provider's words", PATIENCE, async || {
@@ -42,7 +44,7 @@ async fn a_load_balancer_that_takes_its_time_is_polled_and_told_of_meanwhile() -
     .await?;
     eventually("all to have addresses", PATIENCE, async || world.services().have_addresses(&services).await).await?;
     assert!(world.warnings("Service").await?.is_empty(), "waiting is no failure");
-    assert!(provider.cloud().load_balancers().await?.iter().all(|one| one.mutations == 1));
+    provider.cloud().sells(services.len()).await?;
     core.stop().await?;
     provider.stop().await?;
     world.end().await

@@ -32,9 +32,10 @@ async fn targets_follow_nodes_that_join_leave_and_are_excluded() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_new_node_updates_two_hundred_load_balancers_once_and_makes_none_anew() -> Result<()> {
     let market = Market::of(10).await?;
-    market.serve_all(&names("web", SERVICES)).await?;
-    let made = market.calls().await?;
-    assert_eq!((made.of("EnsureLoadBalancer"), made.of("PutNodeSet")), (200, 1), "{made:?}");
+    let made = market.serve_all(&names("web", SERVICES)).await?;
+    assert_eq!(made.of("EnsureLoadBalancer"), 200, "{made:?}");
+    // The last node may be seen before and after it is initialised.
+    assert!(made.of("PutNodeSet") <= 2, "{made:?}");
 
     market.herd.joined("node-late").await?;
     eventually("all to have the new target", PATIENCE, async || {
@@ -47,7 +48,6 @@ async fn a_new_node_updates_two_hundred_load_balancers_once_and_makes_none_anew(
     throughout("it was enough", A_WHILE, async || {
         let calls = market.calls().await?.since(&made);
         let (sets, updates) = (calls.of("PutNodeSet"), calls.of("UpdateLoadBalancer"));
-        // The node may be seen before and after it is initialised.
         ensure!((1..=2).contains(&sets) && (200..=200 * sets).contains(&updates), "{sets} sets, {updates} updates");
         ensure!(calls.of("EnsureLoadBalancer") == 0, "{calls:?}");
         Ok(())
@@ -59,8 +59,8 @@ async fn a_new_node_updates_two_hundred_load_balancers_once_and_makes_none_anew(
 #[tokio::test(flavor = "multi_thread")]
 async fn changes_of_nodes_that_matter_to_no_load_balancer_cost_no_call() -> Result<()> {
     let market = Market::of(3).await?;
-    market.serve_all(&names("web", 20)).await?;
-    let (before, writes) = (market.calls().await?, market.herd.world.audit().service_writes()?);
+    let before = market.serve_all(&names("web", 20)).await?;
+    let writes = market.herd.world.audit().service_writes()?;
     for change in unimportant() {
         market.herd.kubelets.merge(&market.herd.names, &change).await?;
         market.herd.kubelets.report(&market.herd.names, false).await?;
