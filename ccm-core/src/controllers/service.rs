@@ -22,7 +22,7 @@ use tokio::sync::mpsc;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use self::decide::{Classes, Lane, Step, decide, seen};
+use self::decide::{Classes, Lane, Step, decide, fingerprint, seen};
 use self::lanes::Lanes;
 use self::observe::{Known, Observed};
 use self::status::Status;
@@ -111,6 +111,8 @@ struct Driver {
     roster: Roster,
     /// The provider, while it can be used. Otherwise Services only gather in the queue.
     provider: Option<Provider>,
+    /// What it, or the last one, said of itself.
+    described: Option<Arc<ProviderInfo>>,
 }
 
 struct Provider {
@@ -124,6 +126,8 @@ struct Provider {
 #[derive(Default)]
 struct Memory {
     uid: String,
+    /// What it was like when it was last worked at, or first seen.
+    fingerprint: u64,
     known: Known,
     check_due: bool,
 }
@@ -155,6 +159,7 @@ impl Driver {
             memory: HashMap::new(),
             roster: Roster::default(),
             provider: None,
+            described: None,
         }
     }
 
@@ -210,9 +215,20 @@ impl Driver {
             tracing::warn!(message);
             self.health.set(names::controllers::SERVICE, Check::Warning(message.to_owned()));
         }
+        if self.described.as_ref() != Some(&info) {
+            self.ask_again();
+        }
+        self.described = Some(Arc::clone(&info));
         self.provider = Some(Provider { info, targets, plans });
         self.timing.calm_is_over();
         self.add_all(Cause::Due);
+    }
+
+    /// What another provider left to others this one may make itself.
+    fn ask_again(&mut self) {
+        for memory in self.memory.values_mut().filter(|memory| matches!(memory.known, Known::Elsewhere(_))) {
+            memory.known = Known::Nothing;
+        }
     }
 
     fn node_changed(&mut self, name: &str) {
@@ -288,14 +304,16 @@ impl Driver {
         }
         let memory = self.memory.entry(key.to_owned()).or_default();
         if memory.uid != service.uid {
-            *memory = Memory { uid: service.uid.clone(), ..Memory::default() };
+            *memory = Memory { uid: service.uid.clone(), fingerprint: fingerprint(&service), ..Memory::default() };
         }
+        let changed = memory.fingerprint != fingerprint(&service);
         Some(Observed {
             service,
             provider: Arc::clone(&provider.info),
             classes: Arc::clone(&self.classes),
             targets: provider.targets.clone(),
             known: memory.known.clone(),
+            changed,
             check_due: memory.check_due,
             plans: provider.plans,
             drift: self.config.drift,
@@ -326,6 +344,9 @@ impl Driver {
     fn start(&mut self, key: String, lane: Lane, observed: Observed, step: Step, now: Instant) {
         if lane == Lane::Paced {
             self.timing.paced(now);
+        }
+        if let Some(memory) = self.memory.get_mut(&key) {
+            memory.fingerprint = fingerprint(&observed.service);
         }
         self.lanes.began(lane);
         let worker = Arc::clone(&self.worker);

@@ -146,6 +146,7 @@ fn first(observed: &Observed, doubt: Option<Duration>) -> Step {
     }
     let ensure = |lane| Step::Ensure { set: observed.targets.set.clone(), lane };
     match observed.known {
+        _ if observed.changed => ensure(Lane::Change),
         Known::Differs => ensure(Lane::Targets),
         // When a cloud fails, all fail: who has an address can wait for those who have none.
         Known::Doubt if !service.status.ingress.is_empty() => ensure(Lane::Targets),

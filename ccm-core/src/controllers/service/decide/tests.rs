@@ -48,6 +48,7 @@ fn observed(service: Value) -> Observed {
         classes: Arc::new(Classes { listed: ["served".to_owned()].into(), default: true }),
         targets: targets(&["n1", "n2"], None),
         known: Known::Nothing,
+        changed: false,
         check_due: false,
         plans: true,
         drift: Drift::Report,
@@ -143,6 +144,17 @@ fn work_that_failed_is_repeated_as_a_change_where_somebody_waits_for_an_address(
     for (service, lane) in [(fresh(), Lane::Change), (without_address(), Lane::Change), (failed(), Lane::Targets)] {
         let it = Observed { known: Known::Doubt, ..observed(service) };
         assert_eq!(now(&it), ensure(&["n1", "n2"], lane));
+    }
+}
+
+#[test]
+fn what_a_user_changes_goes_first_whatever_is_known() {
+    for (plans, known) in
+        [(true, Known::Nothing), (false, Known::Nothing), (true, Known::Differs), (true, Known::Doubt), (false, Known::Doubt)]
+    {
+        let before = Observed { plans, known, ..observed(finished("s")) };
+        assert_ne!(now(&before), ensure(&["n1", "n2"], Lane::Change), "{before:?}");
+        assert_eq!(now(&Observed { changed: true, ..before }), ensure(&["n1", "n2"], Lane::Change));
     }
 }
 

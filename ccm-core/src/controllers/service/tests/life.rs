@@ -2,13 +2,14 @@
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::fixtures::{Reply, Verb, World, address, config, ensured, finished, key, node, service, with};
+use super::fixtures::{Reply, Verb, World, address, config, ensured, finished, key, node, provider, service, with};
 use super::{SECOND, pass, settle, start, start_with, until};
 use crate::cluster::services::Services;
 use crate::controllers::service::decide::Classes;
 use crate::controllers::service::{Duration, ServiceConfig, ServiceContext, run};
 use crate::model::instance::Warning;
 use crate::model::load_balancer::{Ensured, Extras, IngressAddress, LoadBalancerStatus};
+use crate::model::provider_info::ProviderInfo;
 use crate::model::service::Service;
 use crate::names::{self, annotations, events};
 
@@ -257,6 +258,19 @@ async fn a_load_balancer_that_somebody_else_makes_is_theirs_until_the_service_ch
     assert!(now(&world, "a").status.ingress.is_empty());
     world.change("a", |service| service["metadata"]["annotations"]["fake/make"] = json!("yes"));
     until("a is done", || world.is_done("a")).await;
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_one_provider_left_to_others_another_build_is_asked_about() {
+    let world = World::new([service("s")], [node("n1")]);
+    world.cloud.always(Verb::Ensure, Some(Reply::Elsewhere));
+    let running = start(&world);
+    settle().await;
+    world.cloud.always(Verb::Ensure, None);
+    world.becomes(ProviderInfo { version: "2".into(), ..provider() });
+    until("an address", || world.is_done("s")).await;
+    assert_eq!(world.cloud.count(Verb::Ensure), 2);
     running.stop().await;
 }
 

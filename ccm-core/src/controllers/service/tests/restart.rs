@@ -38,11 +38,17 @@ async fn without_plans_a_restart_is_one_paced_call_each() {
     let soon = world.cloud.count(Verb::Ensure);
     assert!((15..=21).contains(&soon), "{soon} in two seconds");
     world.server.put_service(service("new"));
+    let made = |name: &String| world.cloud.calls().iter().any(|call| call.name() == name);
+    let waiting = (0..MANY).map(|it| format!("s{it}")).find(|name| !made(name)).unwrap();
+    let changed = with(finished(&waiting), |it| it["metadata"]["annotations"]["changed"] = json!("by a user"));
+    world.server.put_service(changed);
     settle().await;
     assert!(world.is_done("new"));
+    assert!(made(&waiting), "what a user changed does not wait");
     pass(Duration::from_mins(5)).await;
     assert_eq!(world.cloud.mutations(), MANY + 1);
-    let calls: Vec<_> = world.cloud.calls().into_iter().filter(|call| call.name() != "new").collect();
+    let calls: Vec<_> =
+        world.cloud.calls().into_iter().filter(|call| ![waiting.as_str(), "new"].contains(&call.name())).collect();
     assert!(calls.windows(2).all(|pair| pair[1].at - pair[0].at >= Duration::from_millis(99)));
     running.stop().await;
 }

@@ -159,3 +159,16 @@ fn a_service_that_stays_loses_all_that_is_ours_and_one_that_goes_just_the_finali
         assert_eq!(patch, ServicePatch { finalizer, annotations: annotations.into_iter().collect() }, "{name}");
     }
 }
+
+#[test]
+fn a_service_that_was_taken_over_gets_the_note_of_its_class() {
+    let taken_over = |class: Option<&str>| Service {
+        load_balancer_class: class.map(str::to_owned),
+        annotations: BTreeMap::new(),
+        ..service()
+    };
+    let (patch, _) = adopt(&taken_over(Some("served")), &answer([ip(None)]), at(99));
+    assert_eq!(patch.annotations, [(LOAD_BALANCER_CLASS.to_owned(), Some("served".to_owned()))].into());
+    let (patch, _) = adopt(&taken_over(None), &answer([ip(None)]), at(99));
+    assert!(patch.is_empty(), "without a note it is of the default class");
+}
