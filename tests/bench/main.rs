@@ -22,7 +22,7 @@ enum Bench {
     /// Initialises nodes that have all joined before.
     Init(init::Init),
     /// Gives Services load balancers, and lets a node join.
-    Services(services::Services),
+    Services(services::Serve),
     /// Lets a node join many nodes and many Services, with node sets and without.
     NodeSets(node_sets::NodeSets),
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use ccm_test_support::kubelet::{Registration, names};
 use ccm_test_support::process::Memory;
-use ccm_test_support::services::{self, Services as Api};
+use ccm_test_support::services::{self, Services};
 use ccm_test_support::simulated::Provider;
 use ccm_test_support::wait::{eventually, throughout};
 use ccm_test_support::world::World;
@@ -20,7 +20,7 @@ const QUIET: Duration = Duration::from_secs(5);
 
 /// Gives Services load balancers, and lets a node join.
 #[derive(Debug, Args)]
-pub struct Services {
+pub struct Serve {
     /// How many Services.
     #[arg(long, default_value_t = 200)]
     services: usize,
@@ -35,7 +35,7 @@ pub struct Services {
     in_flight: usize,
 }
 
-impl Services {
+impl Serve {
     /// Runs the bare client and then ccm-core, each against an API server of its own, and prints what was measured.
     pub async fn run(self) -> Result<()> {
         let Self { services, nodes, latency, .. } = self;
@@ -79,7 +79,7 @@ impl Services {
     }
 
     async fn create(&self, world: &World, provider: &Provider, bare: Duration) -> Result<()> {
-        let (api, names) = (Api::new(world.admin()), names("web", self.services));
+        let (api, names) = (Services::new(world.admin()), names("web", self.services));
         let began = Instant::now();
         let (asked, served) = tokio::join!(api.ask(&names), joined::all_served(world, names.len()));
         asked?;
@@ -145,7 +145,7 @@ impl Services {
             .await?;
             println!("{what:<33} {:7} calls", provider.calls().await?.since(&before).mutations());
         }
-        let served = Api::new(world.admin()).all().await?.values().filter(|service| services::is_served(service)).count();
+        let served = Services::new(world.admin()).all().await?.values().filter(|service| services::is_served(service)).count();
         ensure!(served == self.services, "{served} of {} Services are served in the end", self.services);
         Ok(())
     }

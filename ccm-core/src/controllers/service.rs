@@ -22,7 +22,7 @@ use tokio::sync::mpsc;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use self::decide::{Classes, Lane, Step, decide, seen};
+use self::decide::{Classes, Lane, Step, decide, fingerprint, seen};
 use self::lanes::Lanes;
 use self::observe::{Known, Observed};
 use self::status::Status;
@@ -111,6 +111,8 @@ struct Driver {
     roster: Roster,
     /// The provider, while it can be used. Otherwise Services only gather in the queue.
     provider: Option<Provider>,
+    /// What it, or the last one, said of itself.
+    described: Option<Arc<ProviderInfo>>,
 }
 
 struct Provider {
@@ -124,6 +126,8 @@ struct Provider {
 #[derive(Default)]
 struct Memory {
     uid: String,
+    /// What it was like when it was last worked at, or first seen.
+    fingerprint: u64,
     known: Known,
     check_due: bool,
 }
@@ -140,7 +144,7 @@ impl Driver {
         };
         Self {
             classes: Arc::new(config.classes.clone()),
-            timing: Timing::new(Some(config.drift_period).filter(|_| config.drift != Drift::Off), Instant::now()),
+            timing: Timing::new(Some(config.drift_period).filter(|_| config.drift != Drift::Off), now()),
             config,
             services: ctx.services,
             nodes: ctx.nodes,
@@ -155,6 +159,7 @@ impl Driver {
             memory: HashMap::new(),
             roster: Roster::default(),
             provider: None,
+            described: None,
         }
     }
 
@@ -166,7 +171,8 @@ impl Driver {
         loop {
             self.sort();
             self.begin();
-            let wake = self.timing.next(self.lanes.is_busy(Lane::Paced), Instant::now()).map(tokio::time::Instant::from_std);
+            self.measure();
+            let wake = self.timing.next(self.lanes.is_busy(Lane::Paced), now()).map(tokio::time::Instant::from_std);
             tokio::select! {
                 () = worker.shutdown.cancelled() => break,
                 Ok(()) = states.changed() => {
@@ -179,7 +185,7 @@ impl Driver {
                 1.. = nodes.recv_many(&mut seen_nodes, 1024) => seen_nodes.drain(..).for_each(|name| self.node_changed(&name)),
                 Some(key) = self.queue.next_due() => self.queue.add(key, Cause::Due),
                 Some(ended) = self.tasks.join_next_with_id() => self.ended(ended),
-                () = sleep_until(wake) => self.woken(Instant::now()),
+                () = sleep_until(wake) => self.woken(now()),
             }
         }
         while self.tasks.join_next().await.is_some() {}
@@ -199,7 +205,7 @@ impl Driver {
             return;
         };
         self.roster = Roster::new(self.nodes.list().iter().map(AsRef::as_ref), &info);
-        let targets = self.targets(Instant::now());
+        let targets = self.targets(now());
         let plans = info.capabilities.contains(&Capability::PlanLoadBalancer);
         if info.capabilities.contains(&Capability::LoadBalancers) {
             self.health.clear(names::controllers::SERVICE);
@@ -209,15 +215,26 @@ impl Driver {
             tracing::warn!(message);
             self.health.set(names::controllers::SERVICE, Check::Warning(message.to_owned()));
         }
+        if self.described.as_ref() != Some(&info) {
+            self.ask_again();
+        }
+        self.described = Some(Arc::clone(&info));
         self.provider = Some(Provider { info, targets, plans });
         self.timing.calm_is_over();
         self.add_all(Cause::Due);
     }
 
+    /// What another provider left to others this one may make itself.
+    fn ask_again(&mut self) {
+        for memory in self.memory.values_mut().filter(|memory| matches!(memory.known, Known::Elsewhere(_))) {
+            memory.known = Known::Nothing;
+        }
+    }
+
     fn node_changed(&mut self, name: &str) {
         let Some(provider) = &self.provider else { return };
         if self.roster.see(name, self.nodes.get(name).as_deref(), &provider.info) {
-            self.timing.nodes_changed(Instant::now());
+            self.timing.nodes_changed(now());
         }
     }
 
@@ -232,7 +249,7 @@ impl Driver {
         if self.timing.nodes_are_due(now) {
             let targets = self.targets(now);
             let Some(provider) = &mut self.provider else { return };
-            let news = provider.targets.trigger != targets.trigger;
+            let news = provider.targets.trigger != targets.trigger || provider.targets.set != targets.set;
             provider.targets = targets;
             if news {
                 tracing::debug!(targets = provider.targets.set.targets().len(), "the targets of load balancers have changed");
@@ -258,7 +275,7 @@ impl Driver {
         }
         for (key, cause) in self.queue.take_ready() {
             let Some(observed) = self.observe(&key) else { continue };
-            let step = decide(&observed, Instant::now());
+            let step = decide(&observed, now());
             match step.lane() {
                 Some(lane) => self.lanes.add(key, lane, cause),
                 None => self.idle(&key, &observed, &step),
@@ -287,14 +304,16 @@ impl Driver {
         }
         let memory = self.memory.entry(key.to_owned()).or_default();
         if memory.uid != service.uid {
-            *memory = Memory { uid: service.uid.clone(), ..Memory::default() };
+            *memory = Memory { uid: service.uid.clone(), fingerprint: fingerprint(&service), ..Memory::default() };
         }
+        let changed = memory.fingerprint != fingerprint(&service);
         Some(Observed {
             service,
             provider: Arc::clone(&provider.info),
             classes: Arc::clone(&self.classes),
             targets: provider.targets.clone(),
             known: memory.known.clone(),
+            changed,
             check_due: memory.check_due,
             plans: provider.plans,
             drift: self.config.drift,
@@ -303,7 +322,7 @@ impl Driver {
 
     /// Begins as much as the provider takes.
     fn begin(&mut self) {
-        let now = Instant::now();
+        let now = now();
         let Some(provider) = &self.provider else { return };
         if self.timing.is_calm(now) {
             return;
@@ -325,6 +344,9 @@ impl Driver {
     fn start(&mut self, key: String, lane: Lane, observed: Observed, step: Step, now: Instant) {
         if lane == Lane::Paced {
             self.timing.paced(now);
+        }
+        if let Some(memory) = self.memory.get_mut(&key) {
+            memory.fingerprint = fingerprint(&observed.service);
         }
         self.lanes.began(lane);
         let worker = Arc::clone(&self.worker);
@@ -350,8 +372,13 @@ impl Driver {
             memory.check_due = false;
         }
         self.follow(&key, ended.next);
-        if !self.lanes.is_busy(Lane::Targets)
-            && let Some(took) = self.timing.sync_ended(Instant::now())
+    }
+
+    /// Whether all have the targets that were to be given to them.
+    fn measure(&mut self) {
+        if self.provider.is_some()
+            && !self.lanes.is_busy(Lane::Targets)
+            && let Some(took) = self.timing.sync_ended(now())
         {
             self.worker.metrics.node_sync_latency.observe(took.as_secs_f64());
         }
@@ -376,7 +403,7 @@ impl Driver {
             }
             Next::Again(pause) => drop(self.queue.retry(key, pause)),
             Next::Calm(after) => {
-                let calm = self.timing.calm(after, Instant::now());
+                let calm = self.timing.calm(after, now());
                 self.queue.retry(key, Pause::Exactly(calm));
             }
         }
@@ -389,6 +416,11 @@ impl Driver {
         self.written.forget(key);
         self.worker.status.forget(key);
     }
+}
+
+/// By tokio's clock, by which pauses are slept.
+fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
 }
 
 async fn sleep_until(time: Option<tokio::time::Instant>) {

@@ -87,6 +87,12 @@ impl TargetSet {
         &self.targets
     }
 
+    /// Whether every target of another set is in this one, by name.
+    pub fn contains(&self, other: &Self) -> bool {
+        let has = |name: &str| self.targets.binary_search_by(|target| target.name.as_str().cmp(name)).is_ok();
+        other.targets.iter().all(|target| has(&target.name))
+    }
+
     /// Whether it has none.
     pub fn is_empty(&self) -> bool {
         self.targets.is_empty()

@@ -5,7 +5,8 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
 
-use super::observe::{Known, Observed};
+use super::observe::{Applied, Known, Observed};
+use super::targets::Targets;
 use crate::config::services::Drift;
 use crate::model::provider_info::Capability;
 use crate::model::service::Service;
@@ -96,11 +97,8 @@ pub fn decide(observed: &Observed, now: Instant) -> Step {
     match standing(&observed.service, &observed.classes) {
         Standing::NotOurs => Step::Nothing,
         Standing::ClassNotServed(class) => Step::Frozen(Frozen::Class(class)),
-        Standing::Wanted if !serves(observed) => match unfinished(observed) {
-            true => Step::Frozen(Frozen::Unsupported),
-            false => Step::Nothing,
-        },
-        Standing::Unneeded { .. } if !serves(observed) => Step::Frozen(Frozen::Unsupported),
+        Standing::Wanted if !serves(observed) && !unfinished(observed) => Step::Nothing,
+        Standing::Wanted | Standing::Unneeded { .. } if !serves(observed) => Step::Frozen(Frozen::Unsupported),
         Standing::Unneeded { keeps_finalizer } => Step::Delete { keeps_finalizer },
         Standing::Wanted => wanted(observed, now),
     }
@@ -125,13 +123,19 @@ fn wanted(observed: &Observed, now: Instant) -> Step {
             let set = if doubt.is_some() { &applied.set } else { &targets.set };
             Step::Ensure { set: set.clone(), lane: Lane::Change }
         }
-        Known::Applied(applied) if applied.trigger != targets.trigger && applied.set != targets.set => {
+        Known::Applied(applied) if calls_for(applied, targets) => {
             doubt.filter(|_| !applied.set.is_empty()).map_or(Step::Update, Step::Wait)
         }
         Known::Applied(_) if observed.check_due && observed.drift != Drift::Off && observed.plans => Step::Check(Purpose::Drift),
         Known::Applied(_) => Step::Nothing,
         _ => first(observed, doubt),
     }
+}
+
+/// Whether load balancers that were made of these targets are to be given the present ones: where nodes came or went, or where
+/// one that was left out because it was about to go has stayed after all.
+fn calls_for(applied: &Applied, targets: &Targets) -> bool {
+    applied.set != targets.set && (applied.trigger != targets.trigger || !applied.set.contains(&targets.set))
 }
 
 /// A load balancer of which this process does not know how it is.
@@ -142,7 +146,10 @@ fn first(observed: &Observed, doubt: Option<Duration>) -> Step {
     }
     let ensure = |lane| Step::Ensure { set: observed.targets.set.clone(), lane };
     match observed.known {
+        _ if observed.changed => ensure(Lane::Change),
         Known::Differs => ensure(Lane::Targets),
+        // When a cloud fails, all fail: who has an address can wait for those who have none.
+        Known::Doubt if !service.status.ingress.is_empty() => ensure(Lane::Targets),
         Known::Nothing if has_load_balancer(service) && observed.plans => Step::Check(Purpose::Restart),
         Known::Nothing if has_load_balancer(service) => ensure(Lane::Paced),
         _ => ensure(Lane::Change),
@@ -169,9 +176,10 @@ pub fn fingerprint(service: &Service) -> u64 {
     hasher.finish()
 }
 
-/// What a pause after a failure is bound to: it ends when a person has changed something, and not when a node has.
+/// What a pause after a failure is bound to: it ends when a person has changed something, and not when a node has,
+/// or when we have added our finalizer or written the status.
 pub fn seen(service: &Service) -> u64 {
     let mut hasher = DefaultHasher::new();
-    (fingerprint(service), service.deleted_at.is_some(), service.has_finalizer()).hash(&mut hasher);
+    (fingerprint(service), service.deleted_at.is_some()).hash(&mut hasher);
     hasher.finish()
 }

@@ -54,7 +54,9 @@ impl Lanes {
 
     /// Whether anybody waits or works in a lane.
     pub fn is_busy(&self, lane: Lane) -> bool {
-        self.running.get(&lane).is_some_and(|running| *running > 0) || self.lines.get(&lane).is_some_and(|line| !line.is_empty())
+        let waits = |key: &String| self.waiting.get(key).is_some_and(|(it, _)| *it == lane);
+        self.running.get(&lane).is_some_and(|running| *running > 0)
+            || self.lines.get(&lane).is_some_and(|line| line.iter().any(waits))
     }
 
     /// The Service waits no more.

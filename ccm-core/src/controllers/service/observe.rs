@@ -21,6 +21,8 @@ pub struct Observed {
     pub targets: Targets,
     /// What this process knows of the load balancer.
     pub known: Known,
+    /// Whether somebody has changed the Service since it was last worked at, or first seen.
+    pub changed: bool,
     /// Whether its turn has come to be compared with the cloud.
     pub check_due: bool,
     /// Whether the provider answers plans.

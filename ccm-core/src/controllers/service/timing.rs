@@ -16,7 +16,9 @@ const RESTLESS: Duration = Duration::from_secs(1);
 const PACE: Duration = Duration::from_millis(100);
 /// The shortest time between two checks for drift.
 const CHECK_PACE: Duration = Duration::from_millis(20);
-/// How long all is left in peace when the cloud limits the rate of calls and doesn't say for how long; doubles each time,
+/// How long all is left in peace at least when the cloud limits the rate of calls, whatever it says,
+const SHORTEST_CALM: Duration = Duration::from_millis(100);
+/// how long where it doesn't say; this doubles each time,
 const FIRST_CALM: Duration = Duration::from_secs(1);
 /// up to this.
 const LONGEST_CALM: Duration = Duration::from_mins(1);
@@ -114,12 +116,12 @@ impl Timing {
 
     /// The cloud limits the rate of calls: nothing is begun for so long, which this answers.
     pub fn calm(&mut self, after: Option<Duration>, now: Instant) -> Duration {
-        let usual = FIRST_CALM.saturating_mul(2_u32.saturating_pow(self.refusals)).min(LONGEST_CALM);
-        // Of many calls that are refused at once only the first makes the next pause longer.
+        // Many calls that are refused at once are one refusal.
         if self.calm.is_none_or(|until| until <= now) {
             self.refusals = self.refusals.saturating_add(1);
         }
-        let length = after.unwrap_or(usual);
+        let doubled = FIRST_CALM.saturating_mul(2_u32.saturating_pow(self.refusals.saturating_sub(1)));
+        let length = after.map_or(doubled.min(LONGEST_CALM), |after| after.max(SHORTEST_CALM));
         self.calm = self.calm.max(Some(now + length));
         length
     }

@@ -45,6 +45,8 @@ pub enum Next {
     NoPlans,
 }
 
+const BACK_OFF: Next = Next::Again(Pause::BackOff { at_least: None });
+
 /// What work at any Service needs.
 pub struct Worker {
     /// The way to write to Services.
@@ -103,28 +105,37 @@ impl Worker {
     }
 
     async fn ensure(&self, observed: &Observed, set: TargetSet) -> Ended {
-        match self.ensured(observed, set).await {
+        self.status.ensuring(&observed.service);
+        let service = match self.held(&observed.service).await {
+            Ok(service) => service,
+            Err(error) => return self.failed_to_sync(&observed.service, error.into()).await,
+        };
+        match self.ensured(observed, &service, set).await {
             Ok(ended) => ended,
-            Err(broken) => self.broken(&observed.service, events::SYNC_LOAD_BALANCER_FAILED, "syncing", broken).await,
+            Err(broken) => self.failed_to_sync(&service, broken).await,
         }
     }
 
-    async fn ensured(&self, observed: &Observed, set: TargetSet) -> Result<Ended, Broken> {
-        let mut service = (*observed.service).clone();
-        self.status.ensuring(&service);
-        if !service.has_finalizer() {
-            service = hold(&self.writer, &service).await?;
-        }
+    async fn failed_to_sync(&self, service: &Service, broken: Broken) -> Ended {
+        self.broken(service, events::SYNC_LOAD_BALANCER_FAILED, "syncing", broken).await
+    }
+
+    /// The Service, kept until its load balancer is gone. Nothing is made for one that is not.
+    async fn held(&self, service: &Service) -> Result<Service, WriteError> {
+        if service.has_finalizer() { Ok(service.clone()) } else { hold(&self.writer, service).await }
+    }
+
+    async fn ensured(&self, observed: &Observed, service: &Service, set: TargetSet) -> Result<Ended, Broken> {
         let epoch = self.writer.gate().check()?.epoch;
-        match self.load_balancers.ensure(epoch, &service, &set).await? {
+        match self.load_balancers.ensure(epoch, service, &set).await? {
             Progress::Done(ensured) => {
-                let after = act(&self.writer, &service, Deed::Settle(&ensured)).await?;
-                self.status.ensured(&service, set.targets().len());
-                self.status.warned(&service, &ensured.extras.warnings);
-                Ok(Ended::done(applied(observed, service, &ensured.extras, set), &after))
+                let after = act(&self.writer, service, Deed::Settle(&ensured)).await?;
+                self.status.ensured(service, set.targets().len());
+                self.status.warned(service, &ensured.extras.warnings);
+                Ok(Ended::done(applied(observed, service.clone(), &ensured.extras, set), &after))
             }
-            Progress::InProgress { poll_after, message } => self.in_progress(&service, poll_after, &message).await,
-            Progress::ImplementedElsewhere(who) => Ok(elsewhere(&service, &who)),
+            Progress::InProgress { poll_after, message } => self.in_progress(service, poll_after, &message).await,
+            Progress::ImplementedElsewhere(who) => Ok(elsewhere(service, &who)),
         }
     }
 
@@ -173,8 +184,9 @@ impl Worker {
         let epoch = self.writer.gate().check()?.epoch;
         match self.load_balancers.delete(epoch, service).await? {
             Progress::InProgress { poll_after, message } => self.in_progress(service, poll_after, &message).await,
-            // Never said of a deletion; a provider that does has nothing there.
-            Progress::Done(()) | Progress::ImplementedElsewhere(_) => {
+            // The contract has no such answer to a deletion: only "done" lets go of a Service.
+            Progress::ImplementedElsewhere(_) => Ok(Ended { known: Known::Doubt, next: BACK_OFF, written: None }),
+            Progress::Done(()) => {
                 let after = act(&self.writer, service, Deed::Release { keeps_finalizer }).await?;
                 self.status.deleted(service);
                 Ok(Ended::done(Known::Nothing, &after))
@@ -189,7 +201,7 @@ impl Worker {
                 Ended { known: observed.known.clone(), next: Next::NoPlans, written: None }
             }
             // Nothing was changed, and nothing is known to be wrong: nobody is told.
-            Err(broken) => Ended { known: observed.known.clone(), ..self.retried(broken) },
+            Err(broken) => Ended { known: observed.known.clone(), ..retried(&observed.service, broken) },
         }
     }
 
@@ -219,18 +231,14 @@ impl Worker {
 
     fn differs(&self, observed: &Observed, purpose: Purpose, changes: &[String]) -> Ended {
         let again = Ended { known: Known::Differs, next: Next::Decide, written: None };
-        match (&observed.known, purpose) {
-            (Known::Applied(applied), Purpose::Drift) => {
-                let repair = observed.drift == Drift::Repair;
-                self.status.drifted(&observed.service, changes, repair);
-                let known = Known::Applied(Applied { drifted: true, ..applied.clone() });
-                if repair { again } else { Ended { known, next: Next::Nothing, written: None } }
-            }
-            _ => {
-                tracing::info!(service = observed.service.key(), ?changes, "a load balancer is not as asked");
-                again
-            }
-        }
+        let (Known::Applied(applied), Purpose::Drift) = (&observed.known, purpose) else {
+            tracing::info!(service = observed.service.key(), ?changes, "a load balancer is not as asked");
+            return again;
+        };
+        let repair = observed.drift == Drift::Repair;
+        self.status.drifted(&observed.service, changes, repair);
+        let known = Known::Applied(Applied { drifted: true, ..applied.clone() });
+        if repair { again } else { Ended { known, next: Next::Nothing, written: None } }
     }
 
     /// The worker is free until the cloud is done. That nothing is known makes the next step the same call.
@@ -252,23 +260,28 @@ impl Worker {
         } else if let Broken::Write(error @ WriteError::Api(_)) = &broken {
             tracing::warn!(service = service.key(), %error, "a Service was not written; it is tried again");
         }
-        Ended { written, ..self.retried(broken) }
+        let ended = retried(service, broken);
+        Ended { written: written.or(ended.written), ..ended }
     }
+}
 
-    fn retried(&self, broken: Broken) -> Ended {
-        let back_off = Next::Again(Pause::BackOff { at_least: None });
-        let next = match broken {
-            Broken::Write(WriteError::Gone) => Next::Nothing,
-            Broken::Write(_) => back_off,
-            Broken::Provider(error) => match error.outcome {
-                Outcome::Retry { after } if is_shared(&error) => Next::Calm(after),
-                Outcome::Retry { after } => Next::Again(Pause::BackOff { at_least: after }),
-                Outcome::Terminal => Next::Again(Pause::Slow),
-                Outcome::Unsupported | Outcome::Unknown => back_off,
-            },
-        };
-        Ended { known: Known::Doubt, next, written: None }
-    }
+fn retried(service: &Service, broken: Broken) -> Ended {
+    let next = match broken {
+        Broken::Write(WriteError::Gone) => return Ended { known: Known::Doubt, next: Next::Nothing, written: newer(service) },
+        Broken::Write(_) => BACK_OFF,
+        Broken::Provider(error) => match error.outcome {
+            Outcome::Retry { after } if is_shared(&error) => Next::Calm(after),
+            Outcome::Retry { after } => Next::Again(Pause::BackOff { at_least: after }),
+            Outcome::Terminal => Next::Again(Pause::Slow),
+            Outcome::Unsupported | Outcome::Unknown => BACK_OFF,
+        },
+    };
+    Ended { known: Known::Doubt, next, written: None }
+}
+
+/// The API server knows that the Service is another by now, or gone: nothing follows from what the watch still shows of it.
+fn newer(service: &Service) -> Option<u64> {
+    Some(service.resource_version.parse::<u64>().ok()?.saturating_add(1))
 }
 
 impl Ended {

@@ -27,12 +27,12 @@ fn put(hash: &str, nodes: &[&str]) -> v1::PutNodeSetRequest {
     v1::PutNodeSetRequest { hash: hash.into(), set: Some(v1::NodeSet { nodes: nodes.iter().map(node).collect() }) }
 }
 
-fn by_hash(hash: &str) -> Option<v1::NodeSetRef> {
-    Some(v1::NodeSetRef { set: Some(v1::node_set_ref::Set::Hash(hash.into())) })
+fn by_hash(hash: &str) -> v1::NodeSetRef {
+    v1::NodeSetRef { set: Some(v1::node_set_ref::Set::Hash(hash.into())) }
 }
 
-fn inline(nodes: &[&str]) -> Option<v1::NodeSetRef> {
-    Some(v1::NodeSetRef { set: put("", nodes).set.map(v1::node_set_ref::Set::Inline) })
+fn inline(nodes: &[&str]) -> v1::NodeSetRef {
+    v1::NodeSetRef { set: put("", nodes).set.map(v1::node_set_ref::Set::Inline) }
 }
 
 #[tokio::test]
@@ -41,7 +41,7 @@ async fn a_set_is_sent_once_and_named_after_that() {
     let fixture = Fixture::of(&provider).await;
     let _lead = fixture.lead(1).await;
     assert!(capabilities(&fixture).await.contains(&Capability::NodeSets));
-    let request = v1::EnsureLoadBalancerRequest { nodes: by_hash("h"), ..ensure("s", 1, 1) };
+    let request = v1::EnsureLoadBalancerRequest { nodes: Some(by_hash("h")), ..ensure("s", 1, 1) };
 
     let status = fixture.load_balancers().ensure_load_balancer(request.clone()).await.unwrap_err();
     assert_eq!((status.code(), reason(&status).as_str()), (Code::FailedPrecondition, "NODE_SET_UNKNOWN"));
@@ -61,7 +61,7 @@ async fn a_provider_may_switch_node_sets_off_and_then_gets_the_nodes_themselves(
 
     let status = fixture.load_balancers().put_node_set(put("h", &["a"])).await.unwrap_err();
     assert_eq!((status.code(), reason(&status).as_str()), (Code::Unimplemented, "NOT_IMPLEMENTED"));
-    let request = v1::EnsureLoadBalancerRequest { nodes: inline(&["a"]), ..ensure("s", 1, 1) };
+    let request = v1::EnsureLoadBalancerRequest { nodes: Some(inline(&["a"])), ..ensure("s", 1, 1) };
     fixture.load_balancers().ensure_load_balancer(request).await.unwrap();
 
     assert_eq!(provider.load_balancers.unwrap().ensure.calls()[0].1[0].name, "a");
@@ -184,7 +184,7 @@ impl LoadBalancers for OneBalancer {
 async fn a_plan_is_the_difference_in_words_and_nothing_once_it_was_ensured() {
     let fixture = Fixture::of_server(Server::new(OneBalancer(Arc::new(Mutex::new(["old".to_owned()].into()))))).await;
     let _lead = fixture.lead(1).await;
-    let wanted = v1::EnsureLoadBalancerRequest { nodes: inline(&["a"]), ..ensure("s", 1, 1) };
+    let wanted = v1::EnsureLoadBalancerRequest { nodes: Some(inline(&["a"])), ..ensure("s", 1, 1) };
     let question = v1::PlanLoadBalancerRequest {
         cluster: wanted.cluster.clone(),
         service: wanted.service.clone(),

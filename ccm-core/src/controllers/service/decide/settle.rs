@@ -20,7 +20,16 @@ pub fn adopt(service: &Service, ensured: &Ensured, now: Timestamp) -> (ServicePa
         load_balancer: (!same(&service.status, &ensured.status)).then(|| ensured.status.clone()),
         condition: condition(service, true, READY, "", now),
     };
-    (annotations(service, &ensured.extras.annotations), status)
+    let mut patch = annotations(service, &ensured.extras.annotations);
+    patch.annotations.extend(missing_note(service));
+    (patch, status)
+}
+
+/// A Service that was taken over holds the finalizer without our note of its class, and loses the class with its type.
+fn missing_note(service: &Service) -> Option<(String, Option<String>)> {
+    let class = service.load_balancer_class.clone()?;
+    let noted = service.annotations.contains_key(names::annotations::LOAD_BALANCER_CLASS);
+    (!noted).then(|| (names::annotations::LOAD_BALANCER_CLASS.to_owned(), Some(class)))
 }
 
 /// Those of the provider's annotations that the Service has not got.
@@ -79,9 +88,9 @@ fn same(one: &LoadBalancerStatus, other: &LoadBalancerStatus) -> bool {
     plain(one) == plain(other)
 }
 
-/// `RATE_LIMITED` as conditions write it: `RateLimited`.
+/// `RATE_LIMITED` as conditions write it: `RateLimited`. They begin with a letter.
 fn camel_case(reason: &str) -> String {
     let words = reason.split('_').filter_map(|word| word.split_at_checked(1));
     let word: String = words.map(|(first, rest)| first.to_ascii_uppercase() + &rest.to_ascii_lowercase()).collect();
-    if word.is_empty() { "Failed".to_owned() } else { word }
+    if word.starts_with(|first: char| first.is_ascii_alphabetic()) { word } else { "Failed".to_owned() }
 }
