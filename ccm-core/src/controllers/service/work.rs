@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
+use super::PAUSES;
 use super::act::{Deed, act, hold};
 use super::decide::{Purpose, Step, fingerprint};
 use super::observe::{Applied, Known, Observed};
@@ -112,7 +113,44 @@ impl Worker {
         };
         match self.ensured(observed, &service, set).await {
             Ok(ended) => ended,
+            Err(_) if !observed.service.has_finalizer() && self.has_vanished(&service).await => self.undo(&service).await,
             Err(broken) => self.failed_to_sync(&service, broken).await,
+        }
+    }
+
+    /// Whether the API server itself says that there is no such Service any more.
+    async fn has_vanished(&self, service: &Service) -> bool {
+        matches!(self.writer.get(service).await, Err(WriteError::Gone))
+    }
+
+    /// Removes what was just made for a Service that has vanished although it has just got our finalizer. The API server
+    /// lets that happen where the deletion had begun before the finalizer came. Nobody knows of this load balancer yet, and
+    /// nobody else ever will.
+    async fn undo(&self, service: &Service) -> Ended {
+        tracing::info!(service = service.key(), uid = service.uid, "a Service was deleted while its load balancer was made");
+        if !self.removed(service).await {
+            tracing::warn!(service = service.key(), uid = service.uid, "its load balancer may be left in the cloud");
+        }
+        retried(service, Broken::Write(WriteError::Gone))
+    }
+
+    /// Asks until the load balancer is gone, asking is of no use, or the process ends.
+    async fn removed(&self, service: &Service) -> bool {
+        let mut pause = PAUSES.first;
+        loop {
+            let wait = match self.writer.gate().check() {
+                Err(_) => pause,
+                Ok(term) => match self.load_balancers.delete(term.epoch, service).await {
+                    Ok(Progress::Done(())) => return true,
+                    Ok(Progress::InProgress { poll_after, .. }) => poll_after,
+                    Err(ProviderError { outcome: Outcome::Terminal | Outcome::Unsupported, .. }) => return false,
+                    Ok(Progress::ImplementedElsewhere(_)) | Err(_) => pause,
+                },
+            };
+            if self.shutdown.run_until_cancelled(tokio::time::sleep(wait)).await.is_none() {
+                return false;
+            }
+            pause = pause.saturating_mul(2).min(PAUSES.longest);
         }
     }
 

@@ -190,7 +190,9 @@ async fn a_service_that_was_replaced_meanwhile_gets_nothing_of_the_old_ones() {
     world.cloud.release(Verb::Ensure);
     until("the new one is done", || world.is_done("a")).await;
     assert_eq!(now(&world, "a").status.ingress[0].address, IngressAddress::Ip("203.0.113.1".parse().unwrap(), None));
-    assert_eq!(world.cloud.calls()[1].service.uid, "another");
+    let calls = world.cloud.calls().into_iter().map(|call| (call.verb, call.service.uid));
+    let expected = [(Verb::Ensure, "uid-a"), (Verb::Delete, "uid-a"), (Verb::Ensure, "another")];
+    assert_eq!(calls.collect::<Vec<_>>(), expected.map(|(verb, uid)| (verb, uid.to_owned())), "and nothing of the old one stays");
     running.stop().await;
 }
 

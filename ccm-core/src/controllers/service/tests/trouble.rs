@@ -1,7 +1,7 @@
 //! What goes wrong, and who hears of it. How long it is left alone then is told in `pauses.rs`.
 use serde_json::json;
 
-use super::fixtures::{Reply, Verb, World, finished, key, node, refusal, service};
+use super::fixtures::{Reply, Verb, World, finished, key, node, refusal, service, with};
 use super::{SECOND, pass, settle, start, until};
 use crate::cluster::events::Grade;
 use crate::controllers::service::Duration;
@@ -191,5 +191,42 @@ async fn only_a_deletion_that_is_done_lets_go_of_a_service() {
     assert!(world.server.service("default/a").unwrap().has_finalizer());
     until("a is gone", || world.server.service("default/a").is_none()).await;
     assert_eq!(world.cloud.count(Verb::Delete), 2);
+    running.stop().await;
+}
+
+const PATH: &str = "/api/v1/namespaces/default/services/a";
+
+#[tokio::test(start_paused = true)]
+async fn what_was_made_for_a_service_that_vanished_under_our_new_finalizer_is_removed_again() {
+    for refused in [false, true] {
+        let world = World::new([service("a")], []);
+        world.cloud.hold(Verb::Ensure);
+        if refused {
+            world.cloud.reply(Verb::Ensure, "a", [retry(None)]);
+        }
+        world.cloud.reply(Verb::Delete, "a", [retry(None), Reply::Busy(SECOND)]);
+        let running = start(&world);
+        until("the cloud is asked", || world.cloud.running() == 1).await;
+        // The API server lets a deletion win that began before the finalizer came.
+        world.server.remove(PATH);
+        world.cloud.release(Verb::Ensure);
+        until("it is removed", || world.cloud.answered(Verb::Delete) == 3).await;
+        pass(SECOND * 600).await;
+        assert_eq!(world.cloud.verbs("a"), [Verb::Ensure, Verb::Delete, Verb::Delete, Verb::Delete]);
+        running.stop().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_is_just_absent_loses_nothing() {
+    let held = with(finished("a"), |service| service["status"] = json!({}));
+    let world = World::new([held], []);
+    world.cloud.hold(Verb::Ensure);
+    let running = start(&world);
+    until("the cloud is asked", || world.cloud.running() == 1).await;
+    world.server.remove(PATH);
+    world.cloud.release(Verb::Ensure);
+    pass(SECOND * 600).await;
+    assert_eq!(world.cloud.verbs("a"), [Verb::Ensure]);
     running.stop().await;
 }
