@@ -1,5 +1,5 @@
 //! The soak: ccm-core or its provider is killed with -9 at random, again and again, while nodes or Services come, change and
-//! go; it ends with exactly the right ones or fails. `cargo run -p ccm-tests --bin soak -- services --kills 50`
+//! go; it ends with exactly the right ones or fails. `cargo run --bin soak -- services --kills 50`
 use std::time::{Duration, Instant};
 
 use anyhow::Result;

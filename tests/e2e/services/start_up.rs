@@ -28,9 +28,13 @@ async fn a_load_balancer_that_takes_its_time_is_polled_and_told_of_meanwhile() -
     let world = World::start().await?;
     let provider = world.provider().flag("--auto-instances").flag("--load-balancer-provisioning=4s").start().await?;
     let core = world.core().quick().start().await?;
-    let nodes = names("node", 1);
-    world.kubelets().join(&nodes).await?;
-    eventually("the node to be initialised", PATIENCE, async || world.kubelets().initialised(&nodes).await).await?;
+    world.kubelets().join(&names("node", 1)).await?;
+    world.services().ask(&["pilot".to_owned()]).await?;
+    eventually("the node to be a target", PATIENCE, async || {
+        ensure!(!provider.cloud().load_balancer("pilot").await?.targets.is_empty(), "it is not");
+        Ok(())
+    })
+    .await?;
     let services = names("web", 60);
     world.services().ask(&services).await?;
     eventually("the provider's words", PATIENCE, async || {
@@ -38,13 +42,14 @@ async fn a_load_balancer_that_takes_its_time_is_polled_and_told_of_meanwhile() -
         let told = all.values().filter_map(ccm_test_support::services::condition);
         let told = told.filter(|it| it.status == "False" && it.message.contains("provisioned")).count();
         // More than may be called at once: whoever waits for the cloud takes nobody's place.
-        ensure!(told == services.len(), "{told} of {} say that they wait", services.len());
+        ensure!(told >= services.len(), "{told} of {} say that they wait", services.len());
         Ok(())
     })
     .await?;
     eventually("all to have addresses", PATIENCE, async || world.services().have_addresses(&services).await).await?;
-    assert!(world.warnings("Service").await?.is_empty(), "waiting is no failure");
-    provider.cloud().sells(services.len()).await?;
+    let warnings = world.warnings("Service").await?;
+    assert!(warnings.keys().all(|name| name == "pilot"), "waiting is no failure: {warnings:?}");
+    provider.cloud().sells(services.len() + 1).await?;
     core.stop().await?;
     provider.stop().await?;
     world.end().await
