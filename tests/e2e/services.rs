@@ -14,6 +14,7 @@ use crate::herd::Herd;
 mod classes;
 mod drift;
 mod life;
+mod listing;
 mod outages;
 mod restarts;
 mod start_up;
