@@ -60,6 +60,8 @@ pub struct Queue {
 
 struct Waiting {
     timer: Option<Key>,
+    /// Whether it waits because something failed that may succeed by itself, nobody knows when.
+    backs_off: bool,
     failures: u32,
     /// What the last attempt was made with. As long as it is the same, a change of the object does not cut the pause short.
     seen: u64,
@@ -108,7 +110,7 @@ impl Queue {
             }
         }
         let failures = self.waiting.get(name).filter(|waiting| waiting.seen == seen).map_or(0, |waiting| waiting.failures);
-        self.waiting.insert(name.to_owned(), Waiting { timer: None, failures, seen });
+        self.waiting.insert(name.to_owned(), Waiting { timer: None, backs_off: false, failures, seen });
         self.busy.insert(name.to_owned(), None);
         true
     }
@@ -125,8 +127,19 @@ impl Queue {
         let length = self.pauses.length(pause, waiting.failures);
         waiting.failures = if matches!(pause, Pause::Exactly(_)) { 0 } else { waiting.failures.saturating_add(1) };
         waiting.timer = Some(self.timers.insert(name.to_owned(), length));
+        waiting.backs_off = pause == Pause::BackOff { at_least: None };
         self.release(name);
         Some(length)
+    }
+
+    /// What made objects fail is over: those that pause longer each time are looked at now.
+    pub fn hurry(&mut self) {
+        let pausing = self.waiting.iter_mut().filter(|(_, waiting)| waiting.backs_off);
+        let pausing: Vec<_> = pausing.filter_map(|(name, waiting)| Some((name.clone(), waiting.timer.take()?))).collect();
+        for (name, timer) in pausing {
+            self.timers.remove(&timer);
+            self.add(name, Cause::Due);
+        }
     }
 
     /// The object is gone.

@@ -387,8 +387,11 @@ impl Driver {
     fn follow(&mut self, key: &str, next: Next) {
         match next {
             Next::Nothing => {
-                self.timing.all_is_well();
                 self.queue.finish(key);
+                if self.timing.all_is_well(now()) {
+                    tracing::info!("the cloud is of use again: whoever waited for that is looked at now");
+                    self.queue.hurry();
+                }
             }
             Next::Decide => {
                 self.queue.finish(key);
@@ -401,7 +404,12 @@ impl Driver {
                 self.queue.finish(key);
                 self.queue.add(key.to_owned(), Cause::Due);
             }
-            Next::Again(pause) => drop(self.queue.retry(key, pause)),
+            Next::Again(pause) => {
+                if matches!(pause, Pause::BackOff { .. }) {
+                    self.timing.trouble();
+                }
+                self.queue.retry(key, pause);
+            }
             Next::Calm(after) => {
                 let calm = self.timing.calm(after, now());
                 self.queue.retry(key, Pause::Exactly(calm));

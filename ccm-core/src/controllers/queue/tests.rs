@@ -98,3 +98,17 @@ async fn a_pause_without_a_failure_is_kept_to_the_letter_and_makes_the_next_fail
     assert_eq!(queue.retry("a", Pause::Exactly(Duration::from_secs(7))), Some(Duration::from_secs(7)));
     assert!(failed(&mut queue, 1) < FIRST * 2);
 }
+
+#[tokio::test(start_paused = true)]
+async fn when_the_trouble_is_over_nobody_waits_who_waited_for_its_end() {
+    let mut queue = queue();
+    for (name, pause) in [("a", BACK_OFF), ("b", Pause::Slow), ("c", Pause::Exactly(FIRST))] {
+        assert!(queue.begin(name, Cause::Changed, 1));
+        queue.retry(name, pause).unwrap();
+    }
+    queue.hurry();
+    assert_eq!(queue.take_ready(), [("a".to_owned(), Cause::Due)].into());
+    assert!(queue.begin("a", Cause::Due, 1));
+    queue.finish("a");
+    assert_eq!(queue.next_due().await.as_deref(), Some("c"), "the others wait on");
+}

@@ -16,6 +16,8 @@ const RESTLESS: Duration = Duration::from_secs(1);
 const PACE: Duration = Duration::from_millis(100);
 /// The shortest time between two checks for drift.
 const CHECK_PACE: Duration = Duration::from_millis(20);
+/// For how long nothing but failures is an outage.
+const OUTAGE: Duration = Duration::from_secs(5);
 /// How long all is left in peace at least when the cloud limits the rate of calls, whatever it says,
 const SHORTEST_CALM: Duration = Duration::from_millis(100);
 /// how long where it doesn't say; this doubles each time,
@@ -31,6 +33,10 @@ pub struct Timing {
     paced: Option<Instant>,
     calm: Option<Instant>,
     refusals: u32,
+    /// When a call was last answered as it should be.
+    well: Instant,
+    /// Whether one failed since.
+    trouble: bool,
     drift_period: Duration,
     check: Option<Instant>,
     check_pace: Duration,
@@ -60,6 +66,8 @@ impl Timing {
             paced: None,
             calm: None,
             refusals: 0,
+            well: now,
+            trouble: false,
             drift_period: drift_period.unwrap_or_default(),
             check,
             check_pace: CHECK_PACE,
@@ -137,9 +145,18 @@ impl Timing {
         self.calm = None;
     }
 
-    /// A call was answered.
-    pub fn all_is_well(&mut self) {
+    /// A call failed that may succeed by itself.
+    pub fn trouble(&mut self) {
+        self.trouble = true;
+    }
+
+    /// A call was answered as it should be. True if that is the end of an outage: for some time there were failures and nothing
+    /// else. Where some calls fail and others don't, each waits for itself.
+    pub fn all_is_well(&mut self, now: Instant) -> bool {
+        let outage = std::mem::take(&mut self.trouble) && now.saturating_duration_since(self.well) >= OUTAGE;
+        self.well = now;
         self.refusals = 0;
+        outage
     }
 
     /// The Service whose turn it is to be compared with the cloud. `all` is asked at the beginning of a round; a round takes the

@@ -1,7 +1,7 @@
 //! Pauses: what cuts them short, and what does not.
 use serde_json::json;
 
-use super::fixtures::{Reply, Verb, World, node, refusal, service};
+use super::fixtures::{Reply, Verb, World, ensured, node, refusal, service};
 use super::{SECOND, pass, settle, start, until};
 use crate::controllers::service::Duration;
 use crate::names::events;
@@ -176,5 +176,35 @@ async fn nodes_cut_no_pause_short_and_are_in_the_next_call() {
     let calls = world.cloud.calls();
     assert_eq!((calls.len(), (calls[1].at - calls[0].at).as_secs()), (2, 60));
     assert_eq!(calls[1].targets, ["n1", "n2"]);
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_an_outage_is_the_end_of_every_pause_that_it_caused() {
+    let world = World::new((0..30).map(|it| service(&format!("s{it}"))), [node("n1")]);
+    world.cloud.always(Verb::Ensure, Some(retry(None)));
+    let running = start(&world);
+    pass(Duration::from_mins(20)).await;
+    world.cloud.always(Verb::Ensure, None);
+    until("the first success", || (0..30).any(|it| world.is_done(&format!("s{it}")))).await;
+    pass(SECOND).await;
+    assert!((0..30).all(|it| world.is_done(&format!("s{it}"))), "without it each would have waited up to minutes");
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_some_succeed_all_along_the_others_wait_for_themselves() {
+    let world = World::new((0..5).map(|it| service(&format!("s{it}"))), [node("n1")]);
+    world.cloud.always(Verb::Ensure, Some(retry(None)));
+    let running = start(&world);
+    pass(Duration::from_mins(2)).await;
+    let tries = world.cloud.count(Verb::Ensure);
+    for it in 0..30 {
+        world.cloud.reply(Verb::Ensure, &format!("fine{it}"), [Reply::Done(ensured())]);
+        world.server.put_service(service(&format!("fine{it}")));
+        pass(SECOND * 4).await;
+    }
+    let more = world.cloud.count(Verb::Ensure) - tries - 30;
+    assert!(more <= 15, "{more} tries of five Services in two minutes");
     running.stop().await;
 }

@@ -65,7 +65,7 @@ fn a_limited_cloud_is_left_in_peace_longer_each_time_until_it_answers() {
         now += length;
         assert!(!timing.is_calm(now));
     }
-    timing.all_is_well();
+    timing.all_is_well(now);
     assert_eq!(timing.calm(None, now).as_secs(), 1);
 }
 
