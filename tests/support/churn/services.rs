@@ -103,7 +103,8 @@ impl Stage {
         self.services.ask(&made).await?;
         self.age().await?;
         self.throttle(round).await?;
-        self.fresh = made.into_iter().zip(FATES.into_iter().cycle()).collect();
+        let before = round * made.len();
+        self.fresh = made.into_iter().zip(FATES.into_iter().cycle().skip(before % FATES.len())).collect();
         self.expected.extend(self.fresh.iter().map(|(name, _)| (name.clone(), Expected::balanced(80))));
         self.meet(Fate::Ephemeral).await
     }
