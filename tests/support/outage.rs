@@ -8,7 +8,7 @@ use kube::ResourceExt;
 
 use crate::expectation::{Expectation, Expected};
 use crate::kubelet::names;
-use crate::services::{condition, ingress};
+use crate::services::{CONTROLLER, condition, ingress};
 use crate::simulated::Provider;
 use crate::wait::{PATIENCE, eventually, throughout};
 use crate::world::World;
@@ -71,7 +71,7 @@ impl Outage {
         let recovery = after(world, &provider, &cast).await?;
         core.stop().await?;
         provider.stop().await?;
-        let warnings = world.warnings("Service").await?;
+        let warnings = world.warnings(CONTROLLER).await?;
         Ok(Report { warnings: warnings.into_values().max().unwrap_or_default(), recovery })
     }
 

@@ -18,6 +18,9 @@ pub const CLASS: &str = "ccm-core.dev/load-balancer-class";
 /// The condition that says how the load balancer stands.
 pub const READY: &str = "LoadBalancerReady";
 
+/// Who tells of load balancers, in events.
+pub const CONTROLLER: &str = "service-controller";
+
 /// The most queries a second, as the simulated provider reads it.
 pub const MAX_QPS: &str = "simulated.ccm-core.dev/load-balancer-max-qps";
 

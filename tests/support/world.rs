@@ -98,14 +98,13 @@ impl World {
         Ok(all.into_iter().filter(|event| event.reason.as_deref() == Some(reason)).collect())
     }
 
-    /// How many warnings there are about each object of a kind, repeats included, by the object's name.
-    pub async fn warnings(&self, kind: &str) -> Result<BTreeMap<String, i32>> {
+    /// How many warnings there are by one of ccm-core's controllers, repeats included, by the name of what they are about.
+    pub async fn warnings(&self, controller: &str) -> Result<BTreeMap<String, i32>> {
         let mut warnings = BTreeMap::new();
         for event in Api::<Event>::all(self.admin()).list(&ListParams::default()).await? {
-            let about = event.regarding.filter(|about| about.kind.as_deref() == Some(kind));
-            if let (Some(about), Some("Warning")) = (about, event.type_.as_deref()) {
+            if event.type_.as_deref() == Some("Warning") && event.reporting_controller.as_deref() == Some(controller) {
                 let times = event.series.map_or(1, |series| series.count);
-                *warnings.entry(about.name.unwrap_or_default()).or_default() += times;
+                *warnings.entry(event.regarding.and_then(|about| about.name).unwrap_or_default()).or_default() += times;
             }
         }
         Ok(warnings)

@@ -1,7 +1,7 @@
 //! Services that are there before anybody can serve them.
 use anyhow::{Result, ensure};
 use ccm_test_support::kubelet::names;
-use ccm_test_support::services::is_held;
+use ccm_test_support::services::{CONTROLLER, condition, is_held};
 use ccm_test_support::wait::{PATIENCE, eventually};
 use ccm_test_support::world::World;
 
@@ -39,7 +39,7 @@ async fn a_load_balancer_that_takes_its_time_is_polled_and_told_of_meanwhile() -
     world.services().ask(&services).await?;
     eventually("the provider's words", PATIENCE, async || {
         let all = world.services().all().await?;
-        let told = all.values().filter_map(ccm_test_support::services::condition);
+        let told = all.values().filter_map(condition);
         let told = told.filter(|it| it.status == "False" && it.message.contains("provisioned")).count();
         // More than may be called at once: whoever waits for the cloud takes nobody's place.
         ensure!(told >= services.len(), "{told} of {} say that they wait", services.len());
@@ -47,7 +47,7 @@ async fn a_load_balancer_that_takes_its_time_is_polled_and_told_of_meanwhile() -
     })
     .await?;
     eventually("all to have addresses", PATIENCE, async || world.services().have_addresses(&services).await).await?;
-    let warnings = world.warnings("Service").await?;
+    let warnings = world.warnings(CONTROLLER).await?;
     assert!(warnings.keys().all(|name| name == "pilot"), "waiting is no failure: {warnings:?}");
     provider.cloud().sells(services.len() + 1).await?;
     core.stop().await?;

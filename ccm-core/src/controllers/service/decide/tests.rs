@@ -152,7 +152,7 @@ fn what_a_user_changes_goes_first_whatever_is_known() {
     for (plans, known) in
         [(true, Known::Nothing), (false, Known::Nothing), (true, Known::Differs), (true, Known::Doubt), (false, Known::Doubt)]
     {
-        let before = Observed { plans, known, ..observed(finished("s")) };
+        let before = Observed { known, plans, ..observed(finished("s")) };
         assert_ne!(now(&before), ensure(&["n1", "n2"], Lane::Change), "{before:?}");
         assert_eq!(now(&Observed { changed: true, ..before }), ensure(&["n1", "n2"], Lane::Change));
     }
