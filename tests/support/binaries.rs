@@ -86,8 +86,18 @@ impl Target {
         let mut command = Command::new(cargo);
         command.args(["build", "--workspace", "--bins", "--profile", self.profile_name()]).arg("--target-dir").arg(&self.dir);
         command.current_dir(workspace()).stdin(Stdio::null());
+        for name in own_variables() {
+            command.env_remove(name);
+        }
         command
     }
+}
+
+/// What cargo told this program about itself. Build scripts such as ring's watch these: a cargo that inherits them builds
+/// ring, and all that stands on it, once more.
+fn own_variables() -> impl Iterator<Item = OsString> {
+    let is_own = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+    env::vars_os().map(|(name, _)| name).filter(move |name| name.to_str().is_some_and(is_own))
 }
 
 /// The root of the source tree.
@@ -101,4 +111,22 @@ async fn cargo(mut command: Command) -> Result<()> {
     let status = command.kill_on_drop(true).status().await.context("cannot run cargo")?;
     ensure!(status.success(), "cargo ended with {status}: see its messages above");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+
+    use super::*;
+
+    #[test]
+    fn a_build_inherits_nothing_that_cargo_said_about_this_program() {
+        let target = Target { dir: PathBuf::from("target"), profile: "debug".to_owned() };
+        let command = target.build();
+        let removed: Vec<&OsStr> =
+            command.as_std().get_envs().filter(|(_, value)| value.is_none()).map(|(name, _)| name).collect();
+        for name in ["CARGO_MANIFEST_DIR", "CARGO_PKG_NAME"] {
+            assert!(removed.contains(&OsStr::new(name)), "{name} is inherited; removed are {removed:?}");
+        }
+    }
 }
