@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ccm_proto::v1;
 use futures::{Stream, StreamExt};
@@ -21,6 +22,9 @@ use v1::instances_server::{Instances, InstancesServer};
 use v1::zones_server::{Zones, ZonesServer};
 
 use super::description;
+use super::grpc::Deadlines;
+use super::metrics::ProviderMetrics;
+use super::session::{Cluster, SessionConfig};
 use crate::model::provider_info::ProviderInfo;
 
 /// The metadata of a call and the names that it asked for.
@@ -51,6 +55,18 @@ pub struct Serving(Option<Runtime>);
 impl Drop for Serving {
     fn drop(&mut self) {
         self.0.take().into_iter().for_each(Runtime::shutdown_background);
+    }
+}
+
+/// A session with whatever listens in a folder, at `p.sock`.
+pub fn session_in(folder: &Path) -> SessionConfig {
+    SessionConfig {
+        endpoint: format!("unix://{}", folder.join("p.sock").display()).parse().unwrap(),
+        cluster: Cluster { name: "kubernetes".to_owned(), uid: "uid".to_owned(), ..Cluster::default() },
+        core_version: "test".to_owned(),
+        deadlines: Deadlines::default(),
+        handshake_interval: Duration::from_millis(200),
+        metrics: ProviderMetrics::unregistered(),
     }
 }
 

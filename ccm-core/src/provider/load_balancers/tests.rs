@@ -17,9 +17,8 @@ use crate::model::provider_info::ProviderInfo;
 use crate::model::service::{IpFamily, IpFamilyPolicy, ServicePort, SessionAffinity, TrafficPolicy};
 use crate::model::target::Target;
 use crate::model::term::Term;
-use crate::provider::grpc::Deadlines;
-use crate::provider::metrics::ProviderMetrics;
-use crate::provider::session::{Cluster, Session, SessionConfig};
+use crate::provider::scripted;
+use crate::provider::session::Session;
 use crate::provider::{Judge, Outcome, ProviderState, Verdict};
 
 mod node_sets;
@@ -118,16 +117,8 @@ impl Drop for Scenario {
 impl Scenario {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let config = SessionConfig {
-            endpoint: format!("unix://{}", dir.path().join("p.sock").display()).parse().unwrap(),
-            cluster: Cluster { name: "kubernetes".to_owned(), uid: "uid".to_owned(), ..Cluster::default() },
-            core_version: "test".to_owned(),
-            deadlines: Deadlines::default(),
-            handshake_interval: Duration::from_millis(200),
-            metrics: ProviderMetrics::unregistered(),
-        };
         let term = watch::Sender::new(None);
-        let (handle, work) = Session::start(config, Arc::new(Anyone), term.subscribe());
+        let (handle, work) = Session::start(scripted::session_in(dir.path()), Arc::new(Anyone), term.subscribe());
         let balancers = Arc::new(handle.load_balancers());
         Self { dir, handle, balancers, term, work: tokio::spawn(work) }
     }

@@ -54,12 +54,10 @@ impl Scenario {
     fn with_handshakes_every(handshake_interval: Duration) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let config = SessionConfig {
-            endpoint: format!("unix://{}", dir.path().join("p.sock").display()).parse().unwrap(),
-            cluster: Cluster { name: "kubernetes".to_owned(), uid: "uid".to_owned(), ..Cluster::default() },
-            core_version: "test".to_owned(),
             deadlines: Deadlines { handshake: Duration::from_millis(500), ..Deadlines::default() },
             handshake_interval,
             metrics: ProviderMetrics::new(&mut Registry::default()),
+            ..scripted::session_in(dir.path())
         };
         let (judge, term) = (Arc::new(Scripts::default()), watch::Sender::new(None));
         let (handle, work) = Session::start(config, Arc::clone(&judge) as Arc<dyn Judge>, term.subscribe());
