@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
 
 use super::acceptance::identity_changed;
 use super::health::{Check, Health};
@@ -26,18 +27,24 @@ impl Candidacy {
         Self { provider, grace, health, metrics }
     }
 
-    /// Says `true` at once when the provider can be used, and `false` when it could not for the whole grace.
+    /// Says `true` at once when the provider can be used, and `false` when it could not for the whole grace, for whatever
+    /// succession of reasons.
     pub async fn run(mut self, candidate: watch::Sender<bool>) {
+        let mut last_usable = Instant::now();
         loop {
+            let was_candidate = *candidate.borrow();
             let ready = self.report();
             if ready {
                 candidate.send_replace(true);
             }
-            let changed = self.provider.changed();
-            let waiting = !ready && *candidate.borrow();
             let ended = tokio::select! {
-                changed = changed => changed.is_err(),
-                () = tokio::time::sleep(self.grace), if waiting => {
+                changed = self.provider.changed() => {
+                    if ready {
+                        last_usable = Instant::now();
+                    }
+                    changed.is_err()
+                }
+                () = sleep_until(last_usable + self.grace), if !ready && was_candidate => {
                     tracing::warn!(grace = ?self.grace, "the provider has been away for --provider-grace; giving up the lease");
                     candidate.send_replace(false);
                     false
@@ -63,5 +70,58 @@ fn check(state: &ProviderState) -> Check {
         ProviderState::Ready(_) => Check::Ok,
         ProviderState::Disconnected { message, .. } | ProviderState::Unusable { message } => Check::Failed(message.clone()),
         ProviderState::IdentityChanged { accepted, found } => Check::Failed(identity_changed(accepted, &found.cloud_identity)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::model::provider_info::ProviderInfo;
+
+    const GRACE: Duration = Duration::from_secs(30);
+
+    /// A provider that can be used, and whether this process should lead with it.
+    async fn start() -> (watch::Sender<ProviderState>, watch::Receiver<bool>) {
+        let provider = watch::Sender::new(ProviderState::Ready(Arc::new(ProviderInfo::default())));
+        let (candidate, mut leads) = watch::channel(false);
+        let candidacy = Candidacy::new(provider.subscribe(), GRACE, Health::default(), ProviderMetrics::unregistered());
+        tokio::spawn(candidacy.run(candidate));
+        leads.wait_for(|leads| *leads).await.unwrap();
+        (provider, leads)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_provider_that_is_away_in_ever_other_words_costs_the_lease_after_one_grace() {
+        let (provider, mut leads) = start().await;
+        tokio::time::sleep(3 * GRACE).await;
+        let gone = Instant::now();
+        let words = async {
+            for number in 0..12 {
+                provider.send_replace(ProviderState::Unusable { message: format!("request {number} failed") });
+                tokio::time::sleep(GRACE / 3).await;
+            }
+        };
+        tokio::select! {
+            () = words => {}
+            gave_up = leads.wait_for(|leads| !leads) => drop(gave_up.unwrap()),
+        }
+        assert_eq!(gone.elapsed(), GRACE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_provider_that_is_back_within_the_grace_has_a_whole_one_again() {
+        let (provider, mut leads) = start().await;
+        for _ in 0..3 {
+            provider.send_replace(ProviderState::Unusable { message: "away".to_owned() });
+            tokio::time::sleep(GRACE / 2).await;
+            provider.send_replace(ProviderState::Ready(Arc::new(ProviderInfo::default())));
+            tokio::time::sleep(GRACE).await;
+        }
+        assert!(*leads.borrow_and_update());
+        provider.send_replace(ProviderState::Unusable { message: "away".to_owned() });
+        leads.wait_for(|leads| !leads).await.unwrap();
     }
 }
