@@ -12,6 +12,7 @@ use crate::cluster::events::Events;
 use crate::cluster::nodes::Nodes;
 use crate::cluster::patch::NodeWriter;
 use crate::provider::{Identity, Instances, StateReceiver};
+use crate::runtime::cloud_health::CloudHealth;
 use crate::runtime::health::Health;
 use crate::runtime::metrics::NodeMetrics;
 
@@ -34,4 +35,6 @@ pub struct NodeContext {
     pub metrics: NodeMetrics,
     /// What readiness says.
     pub health: Health,
+    /// What readiness says of the cloud.
+    pub cloud: CloudHealth,
 }

@@ -1,6 +1,7 @@
 //! Composition: what runs, in which order, and how it ends. No decision about the cluster is made here.
 pub mod acceptance;
 pub mod candidacy;
+pub mod cloud_health;
 pub mod health;
 pub mod kubernetes;
 pub mod leader_election;

@@ -11,7 +11,7 @@ use super::go_syntax::serialize_each;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Kubernetes")]
 pub(super) struct KubernetesArgs {
-    /// The kubeconfig file to use; without it the Pod's service account, or else the usual places
+    /// The kubeconfig file to use; without it the Pod's service account
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// The address of the API server, in place of the one in the kubeconfig
@@ -38,7 +38,7 @@ pub(super) struct KubernetesArgs {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct KubernetesConfig {
-    /// The kubeconfig to use; none: in-cluster, or else inferred.
+    /// The kubeconfig to use; none: the Pod's own account.
     pub kubeconfig: Option<PathBuf>,
     /// The address of the API server, in place of the kubeconfig's.
     pub master: Option<String>,

@@ -3,7 +3,8 @@ use std::ffi::OsString;
 
 use clap::{Parser, ValueEnum};
 
-use super::{ConfigError, KubernetesConfig, ProviderConfig, go_syntax, kubernetes, provider};
+use super::{ConfigError, KubernetesConfig, go_syntax, kubernetes, provider};
+use crate::provider::endpoint::Endpoint;
 
 /// The first argument that asks for it.
 pub(super) const NAME: &str = "load-balancers";
@@ -13,10 +14,10 @@ pub(super) const NAME: &str = "load-balancers";
 /// Changes nothing, in the cluster or in the cloud. It asks the provider, which must serve `ListLoadBalancers`, and the API
 /// server for Services, so it can be run beside a ccm-core that is at work.
 #[derive(Debug, Parser)]
-#[command(name = "ccm-core load-balancers", version, args_override_self = true)]
+#[command(name = "ccm-core load-balancers", bin_name = "ccm-core load-balancers", version, args_override_self = true)]
 struct ListCli {
     #[command(flatten)]
-    provider: provider::ProviderArgs,
+    provider: provider::EndpointArgs,
     #[command(flatten)]
     kubernetes: kubernetes::KubernetesArgs,
     /// table or json
@@ -39,8 +40,8 @@ pub enum Output {
 /// What was asked for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListingConfig {
-    /// The provider sidecar.
-    pub provider: ProviderConfig,
+    /// Where the provider sidecar listens.
+    pub endpoint: Endpoint,
     /// The API server and the cluster.
     pub kubernetes: KubernetesConfig,
     /// In which form.
@@ -54,7 +55,7 @@ impl ListingConfig {
     pub(super) fn from_args(args: impl Iterator<Item = OsString>) -> Result<Self, ConfigError> {
         let cli = ListCli::try_parse_from(std::iter::once(OsString::from(NAME)).chain(args.map(go_syntax::dashed)))?;
         Ok(Self {
-            provider: cli.provider.validate()?,
+            endpoint: cli.provider.provider_endpoint,
             kubernetes: cli.kubernetes.validate()?,
             output: cli.output,
             unclaimed: cli.unclaimed,

@@ -16,12 +16,9 @@ pub(super) struct NodesArgs {
     /// How often nodes that are not ready are asked about
     #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = positive_duration)]
     node_monitor_period: Duration,
-    /// How many nodes are initialised at the same time (their look-ups are batched whatever this says)
+    /// How many nodes are written at the same time (their look-ups are batched whatever this says)
     #[arg(long, value_name = "N", default_value_t = 32)]
     concurrent_node_syncs: u32,
-    /// How many nodes are updated at the same time; 0: as many as --concurrent-node-syncs
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    concurrent_node_status_updates: u32,
 }
 
 /// The pace of the node controllers.
@@ -34,10 +31,8 @@ pub struct NodesConfig {
     /// How often nodes that are not ready are asked about.
     #[serde(serialize_with = "serialize_duration")]
     pub monitor_period: Duration,
-    /// How many nodes are initialised at the same time; at least 1.
+    /// How many nodes are written at the same time; at least 1.
     pub concurrent_syncs: usize,
-    /// How many nodes are updated at the same time; at least 1.
-    pub concurrent_status_updates: usize,
 }
 
 impl NodesArgs {
@@ -46,15 +41,10 @@ impl NodesArgs {
             0 => return Err(Invalid::new("concurrent-node-syncs", "no node would ever be initialised", "give 1 or more")),
             some => some,
         };
-        let updates = match self.concurrent_node_status_updates as usize {
-            0 => syncs,
-            some => some,
-        };
         Ok(NodesConfig {
             status_update_frequency: self.node_status_update_frequency,
             monitor_period: self.node_monitor_period,
             concurrent_syncs: syncs,
-            concurrent_status_updates: updates,
         })
     }
 }

@@ -8,12 +8,20 @@ use super::Invalid;
 use super::go_syntax::{boolean, duration, serialize_duration};
 use crate::provider::endpoint::Endpoint;
 
+/// Where to find it: all that a command needs that only asks.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Provider")]
+pub(super) struct EndpointArgs {
+    /// Where the provider sidecar listens: `unix:///absolute/path`
+    #[arg(long, value_name = "ENDPOINT", env = "CCM_PROVIDER_ENDPOINT")]
+    pub(super) provider_endpoint: Endpoint,
+}
+
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Provider")]
 pub(super) struct ProviderArgs {
-    /// Where the provider sidecar listens: `unix:///absolute/path`
-    #[arg(long, value_name = "ENDPOINT", env = "CCM_PROVIDER_ENDPOINT")]
-    provider_endpoint: Endpoint,
+    #[command(flatten)]
+    endpoint: EndpointArgs,
     /// How long the provider may be away before this process gives the lease back
     ///
     /// While it is away nothing is changed in the cluster either way. After this long another replica, whose provider may be
@@ -61,7 +69,7 @@ impl ProviderArgs {
             ));
         }
         Ok(ProviderConfig {
-            endpoint: self.provider_endpoint,
+            endpoint: self.endpoint.provider_endpoint,
             grace: self.provider_grace,
             accept_cloud_identity: self.accept_cloud_identity,
             required_name: Some(self.cloud_provider).filter(|name| !matches!(name.as_str(), "" | "external")),

@@ -82,7 +82,7 @@ struct Driver {
 
 impl Driver {
     fn new(ctx: NodeContext, config: &NodeConfig, shutdown: CancellationToken) -> Self {
-        let status = Status::new(ctx.events.clone(), ctx.metrics.clone());
+        let status = Status::new(ctx.events.clone(), ctx.metrics.clone(), ctx.cloud.clone());
         let writes = Semaphore::new(config.concurrent_writes.max(1));
         Self {
             worker: Arc::new(Worker { ctx, status, writes, shutdown }),

@@ -39,6 +39,7 @@ use crate::config::services::Drift;
 use crate::model::provider_info::{Capability, ProviderInfo};
 use crate::names;
 use crate::provider::{Identity, LoadBalancers, StateReceiver};
+use crate::runtime::cloud_health::CloudHealth;
 use crate::runtime::health::{Check, Health};
 use crate::runtime::metrics::ServiceMetrics;
 
@@ -69,6 +70,8 @@ pub struct ServiceContext {
     pub metrics: ServiceMetrics,
     /// What readiness says.
     pub health: Health,
+    /// What readiness says of the cloud.
+    pub cloud: CloudHealth,
 }
 
 /// What can be set about this controller.
@@ -138,7 +141,7 @@ impl Driver {
             writer: ctx.writer,
             load_balancers: ctx.load_balancers,
             identity: ctx.identity,
-            status: Status::new(ctx.events, ctx.metrics.clone()),
+            status: Status::new(ctx.events, ctx.metrics.clone(), ctx.cloud),
             metrics: ctx.metrics,
             shutdown,
         };

@@ -59,7 +59,14 @@ impl Acceptance {
         let state = match store.load().await {
             Ok(Loaded::Missing) => return Ok(()),
             Ok(Loaded::Found(state)) => state,
-            Err(error) => return Err(Verdict::Later(format!("which cloud was accepted cannot be read: {error}"))),
+            Err(error) => {
+                return Err(Verdict::Later(format!(
+                    "which cloud was accepted cannot be read from ConfigMap {}/{}: {error}; if reading it is forbidden, name that ConfigMap \
+                 in the Role of deploy/rbac.yaml",
+                    names::NAMESPACE,
+                    store.name()
+                )));
+            }
         };
         match &state.accepted_identity {
             Some(accepted) if *accepted != info.cloud_identity && self.accept.as_ref() != Some(&info.cloud_identity) => {

@@ -69,16 +69,18 @@ pub async fn list(config: &ListingConfig) -> Result<String, ListingError> {
     let uid = kubernetes::cluster_uid(&client, &Health::default(), &CancellationToken::new()).await?.unwrap_or_default();
     let services = Api::<core::Service>::all(client).list(&kube::api::ListParams::default()).await;
     let services: Vec<_> = services.map_err(ListingError::Services)?.into_iter().map(convert::service).collect();
-    let mut rows = rows(owned(config, uid).await?, &services);
+    let (cloud, owned) = owned(config, uid).await?;
+    let mut rows = rows(owned, &services);
     rows.retain(|row| !(config.unclaimed && row.claimed));
-    print(&rows, config.output)
+    print(&cloud, &rows, config.output)
 }
 
-async fn owned(config: &ListingConfig, cluster_uid: String) -> Result<Vec<OwnedLoadBalancer>, ListingError> {
+/// The identity of the cloud that was asked, and what it has of this cluster.
+async fn owned(config: &ListingConfig, cluster_uid: String) -> Result<(String, Vec<OwnedLoadBalancer>), ListingError> {
     let (_no_term, terms) = watch::channel(None);
     let cluster = Cluster { name: config.kubernetes.cluster_name.clone(), uid: cluster_uid, ..Cluster::default() };
     let session = SessionConfig {
-        endpoint: config.provider.endpoint.clone(),
+        endpoint: config.endpoint.clone(),
         cluster,
         core_version: env!("CARGO_PKG_VERSION").to_owned(),
         deadlines: Deadlines::default(),
@@ -89,7 +91,7 @@ async fn owned(config: &ListingConfig, cluster_uid: String) -> Result<Vec<OwnedL
     let asking = async {
         let mut state = handle.state();
         match tokio::time::timeout(PATIENCE, state.wait_for(|state| state.ready().is_some())).await {
-            Ok(_) => Ok(handle.load_balancers().list().await?),
+            Ok(_) => Ok((handle.current()?.identity.to_string(), handle.load_balancers().list().await?)),
             Err(_) => Err(ListingError::NoProvider(standing(&handle.state().borrow()))),
         }
     };
@@ -149,7 +151,7 @@ fn addresses(status: &LoadBalancerStatus) -> Vec<String> {
     status.ingress.iter().map(|ingress| text(&ingress.address)).collect()
 }
 
-fn print(rows: &[Row], output: Output) -> Result<String, ListingError> {
+fn print(cloud: &str, rows: &[Row], output: Output) -> Result<String, ListingError> {
     if output == Output::Json {
         return Ok(serde_json::to_string_pretty(rows)?);
     }
@@ -160,7 +162,7 @@ fn print(rows: &[Row], output: Output) -> Result<String, ListingError> {
         table.add_row([&row.name, &row.service, &row.service_uid, &row.addresses.join(","), claimed]);
     }
     let unclaimed = rows.iter().filter(|row| !row.claimed).count();
-    Ok(format!("{table}\n{} load balancers; {unclaimed} that no Service claims", rows.len()))
+    Ok(format!("{table}\n{} load balancers in the cloud {cloud}; {unclaimed} that no Service claims", rows.len()))
 }
 
 #[cfg(test)]
@@ -198,8 +200,8 @@ mod tests {
     #[test]
     fn the_table_says_how_many_nobody_claims() {
         let rows = rows(vec![owned("a", "u1"), owned("c", "gone")], &[service("u1", "LoadBalancer")]);
-        let table = print(&rows, Output::Table).unwrap();
+        let table = print("here/1", &rows, Output::Table).unwrap();
         assert!(table.contains("198.18.0.1") && table.contains("shop/web"), "{table}");
-        assert!(table.ends_with("2 load balancers; 1 that no Service claims"), "{table}");
+        assert!(table.ends_with("2 load balancers in the cloud here/1; 1 that no Service claims"), "{table}");
     }
 }

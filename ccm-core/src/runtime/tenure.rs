@@ -8,6 +8,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::Parts;
+use super::cloud_health::CloudHealth;
 use super::leader_election::Leading;
 use super::metrics::ControllerMetrics;
 use crate::cluster::events::Events;
@@ -137,18 +138,19 @@ impl Tenures {
         let mut tasks = JoinSet::new();
         let (nodes, watch) = Nodes::watch(self.parts.client.clone());
         assist(&mut tasks, stop, watch);
+        let cloud = CloudHealth::new(self.parts.health.clone());
         // First, so that it knows a first installation from one whose nodes carry our annotation already.
         if self.parts.config.controllers.runs(names::controllers::NODE_LIFECYCLE) {
-            let context = self.context(names::controllers::NODE_LIFECYCLE, &nodes, &mut tasks, stop);
+            let context = self.context(names::controllers::NODE_LIFECYCLE, &nodes, &cloud, &mut tasks, stop);
             let lifecycle = node_lifecycle::run(context, store, self.lifecycle_config(), stop.clone());
             self.spawn(&mut tasks, "cloud-node-lifecycle", lifecycle);
         }
         if self.parts.config.controllers.runs(names::controllers::NODE) {
-            let context = self.context(names::controllers::NODE, &nodes, &mut tasks, stop);
+            let context = self.context(names::controllers::NODE, &nodes, &cloud, &mut tasks, stop);
             self.spawn(&mut tasks, "cloud-node", node::run(context, self.node_config(), stop.clone()));
         }
         if self.parts.config.controllers.runs(names::controllers::SERVICE) {
-            let context = self.service_context(&nodes, &mut tasks, stop);
+            let context = self.service_context(&nodes, &cloud, &mut tasks, stop);
             self.spawn(&mut tasks, "service", service::run(context, self.service_config(), stop.clone()));
         }
         tasks
@@ -163,7 +165,14 @@ impl Tenures {
         });
     }
 
-    fn context(&self, controller: &str, nodes: &Nodes, tasks: &mut JoinSet<()>, stop: &CancellationToken) -> NodeContext {
+    fn context(
+        &self,
+        controller: &str,
+        nodes: &Nodes,
+        cloud: &CloudHealth,
+        tasks: &mut JoinSet<()>,
+        stop: &CancellationToken,
+    ) -> NodeContext {
         let client = self.parts.client.clone();
         let (events, writer) = Events::start(client.clone(), controller, &self.parts.identity);
         assist(tasks, stop, writer);
@@ -176,10 +185,17 @@ impl Tenures {
             provider: self.handle.state(),
             metrics: self.parts.metrics.nodes.clone(),
             health: self.parts.health.clone(),
+            cloud: cloud.clone(),
         }
     }
 
-    fn service_context(&self, nodes: &Nodes, tasks: &mut JoinSet<()>, stop: &CancellationToken) -> ServiceContext {
+    fn service_context(
+        &self,
+        nodes: &Nodes,
+        cloud: &CloudHealth,
+        tasks: &mut JoinSet<()>,
+        stop: &CancellationToken,
+    ) -> ServiceContext {
         let client = self.parts.client.clone();
         let (events, writer) = Events::start(client.clone(), names::SERVICE_EVENT_SOURCE, &self.parts.identity);
         assist(tasks, stop, writer);
@@ -195,6 +211,7 @@ impl Tenures {
             provider: self.handle.state(),
             metrics: self.parts.metrics.services.clone(),
             health: self.parts.health.clone(),
+            cloud: cloud.clone(),
         }
     }
 

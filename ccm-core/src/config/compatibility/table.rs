@@ -78,7 +78,7 @@ pub(super) const FLAGS: &[Flag] = &[
     value("cloud-provider", Honoured, &[]),
     value("cluster-cidr", Honoured, &[]),
     value("cluster-name", Honoured, &[]),
-    value("concurrent-node-status-updates", Honoured, &[]),
+    value("concurrent-node-status-updates", Ignored("--concurrent-node-syncs bounds all writes to nodes"), &["0"]),
     value("concurrent-node-syncs", Honoured, &[]),
     value("concurrent-service-syncs", Honoured, &[]),
     boolean("configure-cloud-routes", ROUTES, &["false"]),

@@ -10,6 +10,7 @@ use crate::cluster::events::{Events, Grade, Note};
 use crate::model::node::Node;
 use crate::names::{events, labels};
 use crate::provider::{Outcome, ProviderError};
+use crate::runtime::cloud_health::CloudHealth;
 use crate::runtime::metrics::NodeMetrics;
 
 /// How many remarks are remembered of one node, so that a provider whose words never repeat fills no memory.
@@ -19,6 +20,7 @@ const REMEMBERED: usize = 64;
 pub struct Status {
     events: Events,
     metrics: NodeMetrics,
+    cloud: CloudHealth,
     told: Mutex<HashMap<String, Told>>,
 }
 
@@ -30,8 +32,8 @@ struct Told {
 
 impl Status {
     /// Nothing has been told yet.
-    pub fn new(events: Events, metrics: NodeMetrics) -> Self {
-        Self { events, metrics, told: Mutex::default() }
+    pub fn new(events: Events, metrics: NodeMetrics, cloud: CloudHealth) -> Self {
+        Self { events, metrics, cloud, told: Mutex::default() }
     }
 
     /// What followed from an answer.
@@ -46,10 +48,16 @@ impl Status {
         }
     }
 
-    /// A look-up failed. Only what a person must mend becomes an event, and only on a node that cannot be used without it.
+    /// A look-up succeeded.
+    pub fn looked_up(&self, node: &Node) {
+        self.cloud.looked_up(&node.name, None);
+    }
+
+    /// A look-up failed. Readiness says so of any node. Only what a person must mend becomes an event, and only on a node that cannot be used without it.
     /// A provider whose answers make no sense (INTERNAL) is repeatedly asked, and must be mended all the same.
     pub fn lookup_failed(&self, node: &Node, error: &ProviderError) {
         tracing::debug!(node = node.name, reason = error.reason, error = error.message, "a look-up failed");
+        self.cloud.looked_up(&node.name, Some(error));
         let needs_a_person = error.outcome == Outcome::Terminal || error.reason == "INTERNAL";
         if needs_a_person && node.is_uninitialized() {
             self.tell(node, &Remark::new(events::CLOUD_LOOKUP_FAILED, error.to_string()));
@@ -59,6 +67,7 @@ impl Status {
     /// The node is gone.
     pub fn forget(&self, name: &str) {
         self.told.lock().remove(name);
+        self.cloud.forget(name);
     }
 
     fn initialized(&self, node: &Node, discarded: &[Discarded], now: Timestamp) {

@@ -142,6 +142,20 @@ async fn an_error_for_a_person_is_told_once_and_repeated_slowly() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_refresh_that_the_cloud_refuses_is_told_in_readiness_until_one_succeeds() {
+    let mut world = World::new([tainted("a")]);
+    let running = start(&world);
+    until("a is initialised", || is_initialized(&world, "a")).await;
+    let refused = provider::ProviderError { reason: "CREDENTIALS_INVALID".to_owned(), ..error(provider::Outcome::Terminal) };
+    world.instances.reply("a", [Err(refused), Ok(machine("a"))]);
+    let credentials = |world: &World| world.ctx.health.checks().get("cloud-credentials").cloned();
+    until("readiness tells", || matches!(credentials(&world), Some(Check::Warning(text)) if text.contains("a: "))).await;
+    until("all is well", || credentials(&world) == Some(Check::Ok)).await;
+    assert_eq!(world.reasons(), [events::SYNCED], "the node itself is in use");
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_answer_without_a_provider_id_keeps_the_taint_and_a_later_one_removes_it() {
     let mut world = World::new([tainted("a")]);
     let Lookup::Found(without) = machine("a") else { panic!() };

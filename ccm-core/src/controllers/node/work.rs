@@ -69,7 +69,10 @@ impl Worker {
     async fn answered(&self, mut observed: Observed) -> Result<Observed, Outcome> {
         let Some(priority) = decide(&observed).look_up else { return Ok(observed) };
         match look_up(&*self.ctx.instances, &observed, priority).await {
-            Ok(lookup) => observed.answer = Some(lookup),
+            Ok(lookup) => {
+                self.status.looked_up(&observed.node);
+                observed.answer = Some(lookup);
+            }
             Err(error) => return Err(self.lookup_failed(&observed.node, &error)),
         }
         let latest = self.ctx.nodes.get(&observed.node.name).filter(|node| node.uid == observed.node.uid);

@@ -11,7 +11,7 @@ use crate::cluster::state::{State, StateError, Trip};
 use crate::controllers::NodeContext;
 use crate::model::node::Node;
 use crate::names;
-use crate::provider::ProviderError;
+use crate::runtime::cloud_health::{self, CREDENTIALS, CloudHealth, LOOK_UPS};
 use crate::runtime::health::{Check, Health};
 use crate::runtime::metrics::NodeMetrics;
 
@@ -19,12 +19,6 @@ use crate::runtime::metrics::NodeMetrics;
 const BREAKER: &str = "node-deletion-breaker";
 /// Other reasons to delete nothing.
 const DELETION: &str = "node-deletion";
-/// The cloud refuses the provider's credentials.
-const CREDENTIALS: &str = "cloud-credentials";
-/// Look-ups fail.
-const LOOK_UPS: &str = "cloud-look-ups";
-/// Reasons of errors that are about credentials: the contract's, and the gRPC codes' for providers that give none.
-const CREDENTIAL_REASONS: [&str; 4] = ["CREDENTIALS_INVALID", "PERMISSION_MISSING", "UNAUTHENTICATED", "PERMISSION_DENIED"];
 /// The API takes no event whose note is longer than 1 KiB.
 const NOTE_LENGTH: usize = 1000;
 /// On how many of its nodes a trip is an event.
@@ -32,6 +26,7 @@ const NODES_TOLD: usize = 5;
 
 pub(super) struct Status {
     health: Health,
+    cloud: CloudHealth,
     events: Events,
     metrics: NodeMetrics,
     /// The state's ConfigMap.
@@ -46,6 +41,7 @@ impl Status {
     pub fn new(ctx: &NodeContext, map: &str) -> Self {
         Self {
             health: ctx.health.clone(),
+            cloud: ctx.cloud.clone(),
             events: ctx.events.clone(),
             metrics: ctx.metrics.clone(),
             map: map.to_owned(),
@@ -116,30 +112,35 @@ impl Status {
         if answers.is_empty() {
             return;
         }
-        let errors: Vec<_> = answers.iter().filter_map(|(_, answer)| answer.as_ref().err()).collect();
-        let refused = errors.iter().find(|error| is_about_credentials(error));
+        for (node, answer) in answers {
+            self.cloud.looked_up(&node.name, answer.as_ref().err());
+        }
+        let errors = answers.iter().filter_map(|(_, answer)| answer.as_ref().err());
+        let (refused, other): (Vec<_>, Vec<_>) = errors.partition(|error| cloud_health::is_about_credentials(error));
         let message = |error| {
             format!("no node is deleted: the cloud refuses the provider's credentials: {error}; give the provider valid ones")
         };
-        self.set(CREDENTIALS, refused.map(message));
-        let other = errors.iter().find(|error| !is_about_credentials(error));
-        let message = other.map(|error| {
-            let (failed, asked) = (errors.len(), answers.len());
+        self.tell(CREDENTIALS, refused.first().map(message));
+        let message = other.first().map(|error| {
+            let (failed, asked) = (refused.len() + other.len(), answers.len());
             format!("{failed} of {asked} look-ups failed, and their nodes are kept as they are: {error}")
         });
-        self.set(LOOK_UPS, message);
+        self.tell(LOOK_UPS, message);
     }
 
     fn set(&mut self, concern: &'static str, message: Option<String>) {
+        self.health.set(concern, message.clone().map_or(Check::Ok, Check::Warning));
+        self.tell(concern, message);
+    }
+
+    /// Counts and times change from tick to tick: only that a concern arises is news.
+    fn tell(&mut self, concern: &'static str, message: Option<String>) {
         let Some(message) = message else {
             if self.said.remove(concern).is_some() {
                 tracing::info!(concern, "well again");
             }
-            self.health.set(concern, Check::Ok);
             return;
         };
-        self.health.set(concern, Check::Warning(message.clone()));
-        // Counts and times change from tick to tick: only that a concern arises is news.
         if self.said.insert(concern, message.clone()).is_none() {
             tracing::warn!(concern, "{message}");
             let lookups = concern == LOOK_UPS || concern == CREDENTIALS;
@@ -177,10 +178,6 @@ impl Status {
         let message = message.chars().take(NOTE_LENGTH).collect();
         self.events.publish(Note { subject, grade, reason: reason.to_owned(), message });
     }
-}
-
-fn is_about_credentials(error: &ProviderError) -> bool {
-    CREDENTIAL_REASONS.contains(&error.reason.as_str())
 }
 
 /// Go's event before a DELETE.

@@ -10,6 +10,7 @@ use crate::model::instance::Warning;
 use crate::model::service::Service;
 use crate::names::events;
 use crate::provider::ProviderError;
+use crate::runtime::cloud_health::CloudHealth;
 use crate::runtime::metrics::ServiceMetrics;
 
 /// How many different remarks are remembered of one Service.
@@ -19,6 +20,7 @@ const REMEMBERED: usize = 64;
 pub struct Status {
     events: Events,
     metrics: ServiceMetrics,
+    cloud: CloudHealth,
     told: Mutex<HashMap<String, Told>>,
 }
 
@@ -30,8 +32,8 @@ struct Told {
 
 impl Status {
     /// Nothing has been told yet.
-    pub fn new(events: Events, metrics: ServiceMetrics) -> Self {
-        Self { events, metrics, told: Mutex::default() }
+    pub fn new(events: Events, metrics: ServiceMetrics, cloud: CloudHealth) -> Self {
+        Self { events, metrics, cloud, told: Mutex::default() }
     }
 
     /// A load balancer is about to be made or changed.
@@ -74,6 +76,7 @@ impl Status {
     /// A call failed. The same reason is told once until something succeeds, whatever its words.
     pub fn failed(&self, service: &Service, event: &'static str, doing: &str, error: &ProviderError) {
         tracing::debug!(service = service.key(), reason = error.reason, error = error.message, "{doing} failed");
+        self.cloud.called(&service.key(), Some(error));
         self.once(service, Grade::Warning, event, &format!("Error {doing} load balancer: {error}"), &error.reason);
     }
 
@@ -117,6 +120,7 @@ impl Status {
     /// The Service is gone, or whatever was wrong is mended.
     pub fn forget(&self, key: &str) {
         self.told.lock().remove(key);
+        self.cloud.forget(key);
     }
 
     fn without_targets(&self, service: &Service, targets: usize) {

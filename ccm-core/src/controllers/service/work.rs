@@ -54,7 +54,7 @@ pub struct Worker {
     pub writer: ServiceWriter,
     /// The provider's load balancers.
     pub load_balancers: Arc<dyn LoadBalancers>,
-    /// Who the provider is; asked again when it refuses what it said it serves.
+    /// Who the provider is; asked again before a Service is let go, and when the provider refuses what it said it serves.
     pub identity: Arc<dyn Identity>,
     /// Who tells.
     pub status: Status,
@@ -225,6 +225,8 @@ impl Worker {
             // The contract has no such answer to a deletion: only "done" lets go of a Service.
             Progress::ImplementedElsewhere(_) => Ok(Ended { known: Known::Doubt, next: BACK_OFF, written: None }),
             Progress::Done(()) => {
+                // Nothing is left where the provider looked: that must still be the cloud that the load balancer was in.
+                self.identity.confirm().await?;
                 let after = act(&self.writer, service, Deed::Release { keeps_finalizer }).await?;
                 self.status.deleted(service);
                 Ok(Ended::done(Known::Nothing, &after))

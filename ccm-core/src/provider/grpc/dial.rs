@@ -35,7 +35,8 @@ pub enum DialError {
     Refused(Endpoint),
     /// The file system says no.
     #[error(
-        "permission denied at {0}: run both containers with one uid or group (runAsUser, or fsGroup), since the socket is open to its owner and group only"
+        "permission denied at {0}: run both containers as one user (runAsUser), or in one group (fsGroup) where the provider takes other users, \
+         since the socket is open to its owner and group only"
     )]
     Denied(Endpoint),
     /// Anything else.

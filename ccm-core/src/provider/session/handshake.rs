@@ -43,7 +43,7 @@ fn explain(status: &Status, config: &SessionConfig) -> Failure {
     if classify::is_lost(status) {
         let cause = classify::chain(status);
         return Failure::Lost(format!(
-            "connected to {endpoint}, and what listens there either stopped or does not speak gRPC: {cause}"
+            "connected to {endpoint}, and what listens there stopped, does not speak gRPC, or refuses this process's user (its log says so): {cause}"
         ));
     }
     if classify::reason(status).as_deref() == Some("PROTOCOL_VERSION_UNSUPPORTED") {

@@ -22,6 +22,7 @@ use crate::model::provider_info::{Capability, Limits, ProviderInfo};
 use crate::model::term::Term;
 use crate::names::taints;
 use crate::provider::{Identity, Instances, Outcome, Priority, ProviderError, ProviderState};
+use crate::runtime::cloud_health::CloudHealth;
 use crate::runtime::health::Health;
 use crate::runtime::metrics::NodeMetrics;
 
@@ -167,6 +168,7 @@ impl World {
         let (provider, states) = watch::channel(ProviderState::Ready(Arc::new(provider())));
         let (events, receiver) = Events::queue(100_000);
         let instances = Arc::new(FakeInstances::default());
+        let health = Health::default();
         let ctx = NodeContext {
             nodes: view,
             writer: NodeWriter::new(server.client(), Gate::new(terms, states.clone())),
@@ -175,7 +177,8 @@ impl World {
             identity: Arc::new(NoIdentity),
             provider: states,
             metrics: NodeMetrics::new(&mut Registry::default()),
-            health: Health::default(),
+            cloud: CloudHealth::new(health.clone()),
+            health,
         };
         Self { ctx, server, instances, provider, term, notes: receiver }
     }

@@ -19,6 +19,7 @@ use crate::model::instance::{Answer, InstanceState, Lookup, NodeQuery};
 use crate::model::node::Ready;
 use crate::model::term::Term;
 use crate::provider::{Identity, Instances, Priority, ProviderError, ProviderState};
+use crate::runtime::cloud_health::CloudHealth;
 use crate::runtime::health::{Check, Health};
 use crate::runtime::metrics::NodeMetrics;
 
@@ -101,6 +102,7 @@ impl World {
         let (term, terms) = watch::channel(Some(Term { epoch: 1, holder: Arc::from("test"), valid_until }));
         let (provider, states) = watch::channel(ProviderState::Ready(Arc::new(provider())));
         let (events, notes) = Events::queue(10_000);
+        let health = Health::default();
         let ctx = NodeContext {
             nodes: Nodes::fixed(nodes.clone()),
             writer: NodeWriter::new(api.client(), Gate::new(terms, states.clone())),
@@ -109,7 +111,8 @@ impl World {
             identity: cloud.clone(),
             provider: states,
             metrics: NodeMetrics::new(&mut Registry::default()),
-            health: Health::default(),
+            cloud: CloudHealth::new(health.clone()),
+            health,
         };
         let world = Self { api, cloud, ctx, term, provider, notes, told: Vec::new() };
         nodes.iter().for_each(|node| world.put(node));

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
@@ -21,7 +22,8 @@ use crate::controllers::service::{ServiceConfig, ServiceContext};
 use crate::model::provider_info::{Capability, Limits, ProviderInfo};
 use crate::model::term::Term;
 use crate::names;
-use crate::provider::{Identity, LoadBalancers, Outcome, ProviderError, ProviderState};
+use crate::provider::{Identity, LoadBalancers, ProviderError, ProviderState};
+use crate::runtime::cloud_health::CloudHealth;
 use crate::runtime::health::Health;
 use crate::runtime::metrics::ServiceMetrics;
 
@@ -97,15 +99,19 @@ pub fn with(mut object: Value, change: impl FnOnce(&mut Value)) -> Value {
     object
 }
 
-/// Counts how often somebody wants to know who the provider is.
+/// Says who the provider is, and counts how often somebody wants to know.
 #[derive(Default)]
-pub struct FakeIdentity(pub std::sync::atomic::AtomicUsize);
+pub struct FakeIdentity {
+    pub asked: std::sync::atomic::AtomicUsize,
+    /// What it answers instead.
+    pub refusal: Mutex<Option<ProviderError>>,
+}
 
 #[async_trait]
 impl Identity for FakeIdentity {
     async fn confirm(&self) -> Result<Arc<ProviderInfo>, ProviderError> {
-        self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        Err(refusal(Outcome::Unsupported, "UNIMPLEMENTED"))
+        self.asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        self.refusal.lock().clone().map_or_else(|| Ok(Arc::new(provider())), Err)
     }
 }
 
@@ -171,6 +177,7 @@ impl World {
             provider: states,
             metrics: self.metrics.clone(),
             health: self.health.clone(),
+            cloud: CloudHealth::new(self.health.clone()),
         }
     }
 

@@ -152,7 +152,21 @@ async fn a_provider_that_refuses_what_it_said_it_serves_is_asked_who_it_is() {
     world.cloud.reply(Verb::Ensure, "a", [Reply::Fail(refusal(Outcome::Unsupported, "UNIMPLEMENTED"))]);
     let running = start(&world);
     until("a is done", || world.is_done("a")).await;
-    assert_eq!(world.identity.0.load(std::sync::atomic::Ordering::Relaxed), 1);
+    assert_eq!(world.identity.asked.load(std::sync::atomic::Ordering::Relaxed), 1);
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_is_not_let_go_on_the_word_of_another_cloud() {
+    let world = World::new([finished("a")], []);
+    *world.identity.refusal.lock() = Some(refusal(Outcome::Retry { after: None }, "CLOUD_IDENTITY_CHANGED"));
+    let running = start(&world);
+    world.delete("a");
+    until("the cloud has nothing of it", || world.cloud.answered(Verb::Delete) > 0).await;
+    pass(30 * SECOND).await;
+    assert!(world.server.service(&key("a")).unwrap().has_finalizer());
+    *world.identity.refusal.lock() = None;
+    until("a is gone", || world.server.service(&key("a")).is_none()).await;
     running.stop().await;
 }
 

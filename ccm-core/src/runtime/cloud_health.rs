@@ -1,0 +1,157 @@
+//! What readiness says of the cloud behind the provider: whether it refuses the credentials, and whether look-ups fail.
+//! Every controller tells what it heard; a line stays until the thing that it is about could be asked about again.
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::health::{Check, Health};
+use crate::provider::{Outcome, ProviderError};
+
+/// The cloud refuses the provider's credentials.
+pub const CREDENTIALS: &str = "cloud-credentials";
+/// Look-ups of nodes fail.
+pub const LOOK_UPS: &str = "cloud-look-ups";
+/// Reasons of errors that are about credentials: the contract's, and the gRPC codes' for providers that give none.
+const CREDENTIAL_REASONS: [&str; 4] = ["CREDENTIALS_INVALID", "PERMISSION_MISSING", "UNAUTHENTICATED", "PERMISSION_DENIED"];
+
+/// What was heard in one term. Clones share it; the last one to go takes its lines along.
+#[derive(Clone, Debug)]
+pub struct CloudHealth(Arc<Mutex<Heard>>);
+
+#[derive(Debug)]
+struct Heard {
+    health: Health,
+    /// By what was asked about.
+    credentials: BTreeMap<String, String>,
+    look_ups: BTreeMap<String, String>,
+}
+
+impl Drop for Heard {
+    fn drop(&mut self) {
+        self.health.clear(CREDENTIALS);
+        self.health.clear(LOOK_UPS);
+    }
+}
+
+impl CloudHealth {
+    /// Nothing has been heard yet.
+    pub fn new(health: Health) -> Self {
+        Self(Arc::new(Mutex::new(Heard { health, credentials: BTreeMap::new(), look_ups: BTreeMap::new() })))
+    }
+
+    /// The look-up of a node succeeded, or failed. That look-ups are not served at all is told elsewhere.
+    pub fn looked_up(&self, node: &str, failure: Option<&ProviderError>) {
+        if failure.is_some_and(|failure| failure.outcome == Outcome::Unsupported) {
+            return;
+        }
+        self.0.lock().heard(node, failure, |failure| !is_about_credentials(failure));
+    }
+
+    /// A call for a Service succeeded, or failed. Failures that are not about credentials are the Service's own matter.
+    pub fn called(&self, service: &str, failure: Option<&ProviderError>) {
+        self.0.lock().heard(service, failure, |_| false);
+    }
+
+    /// Nobody will ask about it again.
+    pub fn forget(&self, name: &str) {
+        self.0.lock().heard(name, None, |_| false);
+    }
+}
+
+/// Whether an error says that the provider's credentials do not do.
+pub fn is_about_credentials(error: &ProviderError) -> bool {
+    CREDENTIAL_REASONS.contains(&error.reason.as_str())
+}
+
+impl Heard {
+    fn heard(&mut self, about: &str, failure: Option<&ProviderError>, counts: impl Fn(&ProviderError) -> bool) {
+        let words = |failure: &ProviderError| failure.to_string();
+        let refused = set(&mut self.credentials, about, failure.filter(|it| is_about_credentials(it)).map(words));
+        let failing = set(&mut self.look_ups, about, failure.filter(|it| counts(it)).map(words));
+        if refused {
+            let message = summary(&self.credentials).map(|what| {
+                format!("the cloud refuses the provider's credentials; give the provider valid ones; nothing is changed meanwhile: {what}")
+            });
+            self.say(CREDENTIALS, message);
+        }
+        if failing {
+            let message =
+                summary(&self.look_ups).map(|what| format!("look-ups fail, and their nodes are kept as they are: {what}"));
+            self.say(LOOK_UPS, message);
+        }
+    }
+
+    fn say(&self, concern: &str, message: Option<String>) {
+        self.health.set(concern, message.map_or(Check::Ok, Check::Warning));
+    }
+}
+
+/// Whether that changed anything.
+fn set(known: &mut BTreeMap<String, String>, about: &str, words: Option<String>) -> bool {
+    match words {
+        None => known.remove(about).is_some(),
+        Some(words) if known.get(about) == Some(&words) => false,
+        Some(words) => known.insert(about.to_owned(), words).is_none_or(|_| true),
+    }
+}
+
+/// One of them in full, and how many there are.
+fn summary(known: &BTreeMap<String, String>) -> Option<String> {
+    let (about, words) = known.first_key_value()?;
+    Some(match known.len() - 1 {
+        0 => format!("{about}: {words}"),
+        more => format!("{about} (and {more} more): {words}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(reason: &str) -> ProviderError {
+        ProviderError { outcome: Outcome::Terminal, reason: reason.to_owned(), message: "words".to_owned() }
+    }
+
+    fn warning(health: &Health, concern: &str) -> String {
+        match health.checks().get(concern) {
+            Some(Check::Warning(text)) => text.clone(),
+            other => format!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_line_stays_until_all_that_it_is_about_was_asked_about_again() {
+        let health = Health::default();
+        let cloud = CloudHealth::new(health.clone());
+        cloud.looked_up("a", Some(&error("CREDENTIALS_INVALID")));
+        cloud.called("default/web", Some(&error("PERMISSION_MISSING")));
+        assert!(warning(&health, CREDENTIALS).contains("a (and 1 more): "), "{}", warning(&health, CREDENTIALS));
+        cloud.looked_up("a", None);
+        assert!(warning(&health, CREDENTIALS).contains("default/web: "), "{}", warning(&health, CREDENTIALS));
+        cloud.forget("default/web");
+        assert_eq!(health.checks()[CREDENTIALS], Check::Ok);
+    }
+
+    #[test]
+    fn a_look_up_that_fails_otherwise_has_a_line_of_its_own_and_a_call_has_none() {
+        let health = Health::default();
+        let cloud = CloudHealth::new(health.clone());
+        cloud.called("default/web", Some(&error("CLOUD_UNAVAILABLE")));
+        assert_eq!(health.checks().len(), 0);
+        cloud.looked_up("a", Some(&error("CREDENTIALS_INVALID")));
+        cloud.looked_up("a", Some(&error("CLOUD_UNAVAILABLE")));
+        assert_eq!(health.checks()[CREDENTIALS], Check::Ok);
+        assert!(warning(&health, LOOK_UPS).contains("a: "));
+    }
+
+    #[test]
+    fn the_lines_go_with_the_term() {
+        let health = Health::default();
+        let cloud = CloudHealth::new(health.clone());
+        cloud.clone().looked_up("a", Some(&error("UNAUTHENTICATED")));
+        assert_eq!(health.checks().len(), 1);
+        drop(cloud);
+        assert_eq!(health.checks().len(), 0);
+    }
+}
