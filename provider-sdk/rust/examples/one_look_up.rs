@@ -30,6 +30,7 @@ impl Provider for ShelfProvider {
             version: "1.0.0".into(),
             provider_id_prefixes: vec!["shelf://".into()],
             cloud_identity: "the shelf in the cellar".into(),
+            cluster_id: Some("cellar".into()),
             ..Default::default()
         }
     }
