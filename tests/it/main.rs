@@ -1,6 +1,7 @@
 //! Integration tests in one binary: what the sources and documents promise about themselves, and the seams between processes.
 mod contract_doc;
 mod docs;
+mod operator_doc;
 mod protos;
 mod tidy;
 mod tree;
