@@ -1,61 +1,14 @@
 """The contract from the outside: a plain generated client in another language drives a provider over its socket."""
 
 import json
-import queue
 import stat
 
 import grpc
 import pytest
-from google.rpc import error_details_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2
-from grpc_status import rpc_status
 
-DEADLINE_SECONDS = 10
-CLUSTER = {"name": "kubernetes", "uid": "2b5f0c1e-0000-4000-8000-000000000001"}
-
-
-def shake_hands(bindings, channel, versions=("v1",)):
-    """What the core does first on every connection."""
-    identity = bindings.identity_grpc.IdentityStub(channel)
-    request = bindings.identity.GetProviderInfoRequest(
-        cluster=bindings.types.ClusterRef(**CLUSTER), core_version="test", protocol_versions=versions
-    )
-    return identity.GetProviderInfo(request, timeout=DEADLINE_SECONDS).info
-
-
-def look_up(bindings, channel, *names):
-    """The results of one batch, by node name."""
-    instances = bindings.instances_grpc.InstancesStub(channel)
-    queries = [bindings.instances.InstanceQuery(node_name=name) for name in names]
-    request = bindings.instances.BatchGetInstancesRequest(queries=queries)
-    answer = instances.BatchGetInstances(request, timeout=DEADLINE_SECONDS)
-    assert len(answer.results) == len(names), "exactly one result for each query"
-    return {result.node_name: result for result in answer.results}
-
-
-def lead_request(bindings, epoch):
-    """The core's word that it leads."""
-    request = bindings.identity.LeadRequest(epoch=epoch, holder="test", cluster=bindings.types.ClusterRef(**CLUSTER))
-    request.valid_for.FromSeconds(30)
-    return request
-
-
-def error_info(error):
-    """The google.rpc.ErrorInfo of a failed call."""
-    for detail in rpc_status.from_call(error).details:
-        info = error_details_pb2.ErrorInfo()
-        if detail.Unpack(info):
-            return info
-    pytest.fail(f"the error has no ErrorInfo: {error}")
-
-
-def add_ssh_key(bindings, channel, epoch):
-    """A mutating call."""
-    request = bindings.instances.AddSSHKeyToAllInstancesRequest(
-        user="ada", key_data=b"ssh-ed25519 AAAA", leadership=bindings.types.Leadership(epoch=epoch)
-    )
-    return bindings.instances_grpc.InstancesStub(channel).AddSSHKeyToAllInstances(request, timeout=DEADLINE_SECONDS)
+from plain_client import CLUSTER, DEADLINE_SECONDS, add_ssh_key, error_info, lead_request, leading, look_up, shake_hands
 
 
 def test_the_handshake_describes_the_provider(bindings, channel):
@@ -147,32 +100,33 @@ def test_a_mutating_call_without_leadership_is_refused(bindings, channel):
 def test_a_lead_stream_acknowledges_its_epoch_and_fences_older_ones(bindings, channel):
     shake_hands(bindings, channel)
     identity = bindings.identity_grpc.IdentityStub(channel)
-    words = queue.Queue()
-    stream = identity.Lead(iter(words.get, None))
-    for _ in range(2):
-        words.put(lead_request(bindings, epoch=7))
-        assert next(stream).epoch == 7
-    with pytest.raises(grpc.RpcError) as older:
-        next(identity.Lead(iter([lead_request(bindings, epoch=6)]), timeout=DEADLINE_SECONDS))
-    assert error_info(older.value).reason == "NOT_LEADING"
-    with pytest.raises(grpc.RpcError) as stale:
-        add_ssh_key(bindings, channel, epoch=6)
-    assert error_info(stale.value).reason == "NOT_LEADING"
-    with pytest.raises(grpc.RpcError) as admitted:
-        add_ssh_key(bindings, channel, epoch=7)
-    assert error_info(admitted.value).reason == "NOT_IMPLEMENTED"
-    words.put(None)
+    with leading(bindings, channel, epoch=7) as renew:
+        renew()
+        with pytest.raises(grpc.RpcError) as older:
+            next(identity.Lead(iter([lead_request(bindings, epoch=6)]), timeout=DEADLINE_SECONDS))
+        assert error_info(older.value).reason == "NOT_LEADING"
+        with pytest.raises(grpc.RpcError) as stale:
+            add_ssh_key(bindings, channel, epoch=6)
+        assert error_info(stale.value).reason == "NOT_LEADING"
+        with pytest.raises(grpc.RpcError) as admitted:
+            add_ssh_key(bindings, channel, epoch=7)
+        assert error_info(admitted.value).reason == "NOT_IMPLEMENTED"
 
 
 def test_what_is_not_served_answers_unimplemented(bindings, channel):
     info = shake_hands(bindings, channel)
-    assert bindings.identity.CAPABILITY_LOAD_BALANCERS not in info.capabilities
-    balancers = bindings.load_balancers_grpc.LoadBalancersStub(channel)
-    request = bindings.load_balancers.GetLoadBalancerRequest(cluster=bindings.types.ClusterRef(**CLUSTER))
-    request.service.uid = request.service.name = request.service.namespace = "web"
-    with pytest.raises(grpc.RpcError) as caught:
-        balancers.GetLoadBalancer(request, timeout=DEADLINE_SECONDS)
-    assert caught.value.code() == grpc.StatusCode.UNIMPLEMENTED
+    assert not {bindings.identity.CAPABILITY_ROUTES, bindings.identity.CAPABILITY_CLUSTERS} & set(info.capabilities)
+    routes = bindings.routes_grpc.RoutesStub(channel)
+    clusters = bindings.clusters_grpc.ClustersStub(channel)
+    cluster = bindings.types.ClusterRef(**CLUSTER)
+    for call in (
+        lambda: next(routes.ListRoutes(bindings.routes.ListRoutesRequest(cluster=cluster), timeout=DEADLINE_SECONDS)),
+        lambda: clusters.ListClusters(bindings.clusters.ListClustersRequest(), timeout=DEADLINE_SECONDS),
+    ):
+        with pytest.raises(grpc.RpcError) as caught:
+            call()
+        assert caught.value.code() == grpc.StatusCode.UNIMPLEMENTED
+        assert error_info(caught.value).reason == "NOT_IMPLEMENTED"
 
 
 def test_health_is_serving(channel):

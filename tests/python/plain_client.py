@@ -1,0 +1,154 @@
+"""The core's part of the protocol, call by call, on nothing but generated bindings: a client to copy from in any language.
+
+It makes calls and hands their answers over; what must hold is in the tests.
+"""
+
+import contextlib
+import queue
+
+from google.rpc import error_details_pb2
+from grpc_status import rpc_status
+
+DEADLINE_SECONDS = 10
+MUTATION_SECONDS = 30
+CLUSTER = {"name": "kubernetes", "uid": "2b5f0c1e-0000-4000-8000-000000000001"}
+
+
+def shake_hands(bindings, channel, versions=("v1",)):
+    """What the core does first on every connection."""
+    identity = bindings.identity_grpc.IdentityStub(channel)
+    request = bindings.identity.GetProviderInfoRequest(
+        cluster=bindings.types.ClusterRef(**CLUSTER), core_version="test", protocol_versions=versions
+    )
+    return identity.GetProviderInfo(request, timeout=DEADLINE_SECONDS).info
+
+
+def look_up(bindings, channel, *names):
+    """The results of one batch, by node name."""
+    instances = bindings.instances_grpc.InstancesStub(channel)
+    queries = [bindings.instances.InstanceQuery(node_name=name) for name in names]
+    request = bindings.instances.BatchGetInstancesRequest(queries=queries)
+    answer = instances.BatchGetInstances(request, timeout=DEADLINE_SECONDS)
+    assert len(answer.results) == len(names), "exactly one result for each query"
+    return {result.node_name: result for result in answer.results}
+
+
+def lead_request(bindings, epoch):
+    """The core's word that it leads."""
+    request = bindings.identity.LeadRequest(epoch=epoch, holder="test", cluster=bindings.types.ClusterRef(**CLUSTER))
+    request.valid_for.FromSeconds(30)
+    return request
+
+
+@contextlib.contextmanager
+def leading(bindings, channel, epoch):
+    """A Lead stream that is live within the block. It gives what a core does at each renewal of its lease."""
+    words = queue.Queue()
+    stream = bindings.identity_grpc.IdentityStub(channel).Lead(iter(words.get, None))
+
+    def renew():
+        words.put(lead_request(bindings, epoch))
+        assert next(stream).epoch == epoch, "each word is acknowledged"
+
+    renew()
+    try:
+        yield renew
+    finally:
+        words.put(None)
+    assert list(stream) == [], "the provider ends the stream when the core has"
+
+
+def error_info(error):
+    """The google.rpc.ErrorInfo of a failed call."""
+    for detail in rpc_status.from_call(error).details:
+        info = error_details_pb2.ErrorInfo()
+        if detail.Unpack(info):
+            return info
+    raise AssertionError(f"the error has no ErrorInfo: {error}")
+
+
+def add_ssh_key(bindings, channel, epoch):
+    """A mutating call of the service Instances."""
+    request = bindings.instances.AddSSHKeyToAllInstancesRequest(
+        user="ada", key_data=b"ssh-ed25519 AAAA", leadership=bindings.types.Leadership(epoch=epoch)
+    )
+    return bindings.instances_grpc.InstancesStub(channel).AddSSHKeyToAllInstances(request, timeout=DEADLINE_SECONDS)
+
+
+class LoadBalancers:
+    """The calls of the service LoadBalancers. Mutating ones take the epoch of the Lead stream that is live."""
+
+    def __init__(self, bindings, channel):
+        self.messages = bindings.load_balancers
+        self.types = bindings.types
+        self.stub = bindings.load_balancers_grpc.LoadBalancersStub(channel)
+
+    def service(self, name, **fields):
+        """A Service with one port, as far as the core would fill it in."""
+        port = self.messages.ServicePort(protocol=self.messages.PROTOCOL_TCP, port=80, node_port=30080)
+        service = self.messages.Service(
+            namespace="default", name=name, uid=f"uid-of-{name}", generation=1, ports=[port], **fields
+        )
+        service.ip_families.append(self.messages.IP_FAMILY_IPV4)
+        service.times.created_at.GetCurrentTime()
+        return service
+
+    def node_set(self, *names):
+        """A set of nodes, sorted by name."""
+        return self.messages.NodeSet(nodes=[self.types.Node(name=name, uid=f"uid-of-{name}") for name in sorted(names)])
+
+    def put(self, name, node_set):
+        """Gives the provider a set, and answers by what later calls name it."""
+        self.stub.PutNodeSet(self.messages.PutNodeSetRequest(hash=name, set=node_set), timeout=MUTATION_SECONDS)
+        return self.by_hash(name)
+
+    def by_hash(self, name):
+        """The nodes of a call: a set that was put before."""
+        return self.messages.NodeSetRef(hash=name)
+
+    def inline(self, node_set):
+        """The nodes of a call: the set itself."""
+        return self.messages.NodeSetRef(inline=node_set)
+
+    def get(self, service):
+        """Whether there is one, and its status."""
+        request = self.messages.GetLoadBalancerRequest(cluster=self._cluster(), service=service)
+        return self.stub.GetLoadBalancer(request, timeout=DEADLINE_SECONDS)
+
+    def name(self, service):
+        """The name that it has or would have."""
+        request = self.messages.GetLoadBalancerNameRequest(cluster=self._cluster(), service=service)
+        return self.stub.GetLoadBalancerName(request, timeout=DEADLINE_SECONDS).name
+
+    def plan(self, service, nodes):
+        """What `ensure` would do. It changes nothing."""
+        request = self.messages.PlanLoadBalancerRequest(cluster=self._cluster(), service=service, nodes=nodes)
+        return self.stub.PlanLoadBalancer(request, timeout=DEADLINE_SECONDS)
+
+    def ensure(self, epoch, service, nodes):
+        """Makes it be as asked."""
+        request = self.messages.EnsureLoadBalancerRequest(service=service, nodes=nodes, **self._as_leader(epoch))
+        return self.stub.EnsureLoadBalancer(request, timeout=MUTATION_SECONDS)
+
+    def update(self, epoch, service, nodes):
+        """Gives the one that there is these targets."""
+        request = self.messages.UpdateLoadBalancerRequest(service=service, nodes=nodes, **self._as_leader(epoch))
+        return self.stub.UpdateLoadBalancer(request, timeout=MUTATION_SECONDS)
+
+    def delete(self, epoch, service):
+        """Removes it."""
+        request = self.messages.EnsureLoadBalancerDeletedRequest(service=service, **self._as_leader(epoch))
+        return self.stub.EnsureLoadBalancerDeleted(request, timeout=MUTATION_SECONDS)
+
+    def list(self, cluster_uid=CLUSTER["uid"]):
+        """All of a cluster's, by the name in the cloud; the stream is read to its end."""
+        cluster = self.types.ClusterRef(name=CLUSTER["name"], uid=cluster_uid)
+        request = self.messages.ListLoadBalancersRequest(cluster=cluster)
+        parts = self.stub.ListLoadBalancers(request, timeout=DEADLINE_SECONDS)
+        return {one.name: one for part in parts for one in part.load_balancers}
+
+    def _cluster(self):
+        return self.types.ClusterRef(**CLUSTER)
+
+    def _as_leader(self, epoch):
+        return {"cluster": self._cluster(), "leadership": self.types.Leadership(epoch=epoch)}
