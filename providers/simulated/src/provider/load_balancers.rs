@@ -13,7 +13,7 @@ use crate::cloud::load_balancers::Origin;
 use crate::cloud::load_balancers::model::{Search, Wanted};
 use naming::Naming;
 use serial::Serial;
-use work::{Comparison, not_owned, split};
+use work::{Comparison, split};
 
 pub mod answers;
 pub mod difference;
@@ -119,9 +119,10 @@ impl LoadBalancers for Balancers {
             return Ok(answers::at_work());
         }
         let mark = wanted::mark(ctx.cluster(), service);
-        match split(found, &mark) {
-            (mine, others) if mine.is_empty() => others.first().map_or(Ok(()), |other| Err(not_owned(other)))?,
-            (mine, _) => self.delete(turn, mine.into_iter().map(|one| one.name).collect(), mark).await?,
+        // What carries other marks is none of this Service's, whatever its name: nothing is left to remove.
+        let (mine, _others) = split(found, &mark);
+        if !mine.is_empty() {
+            self.delete(turn, mine.into_iter().map(|one| one.name).collect(), mark).await?;
         }
         Ok(Progress::Done(()))
     }
