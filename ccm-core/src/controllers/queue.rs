@@ -99,15 +99,29 @@ impl Queue {
         Some(name)
     }
 
+    /// Whether it pauses after a failure, and nothing that mattered (`seen`) has changed.
+    pub fn is_pausing(&self, name: &str, cause: Cause, seen: u64) -> bool {
+        let pauses = |waiting: &Waiting| waiting.timer.is_some() && waiting.seen == seen;
+        cause != Cause::Due && self.waiting.get(name).is_some_and(pauses)
+    }
+
+    /// Begins work that does not end the object's pause.
+    pub fn begin_beside(&mut self, name: &str) {
+        self.busy.insert(name.to_owned(), None);
+    }
+
+    /// Such work has ended.
+    pub fn finish_beside(&mut self, name: &str) {
+        self.release(name);
+    }
+
     /// Begins work at an object, unless it pauses after a failure and nothing that mattered (`seen`) has changed.
     pub fn begin(&mut self, name: &str, cause: Cause, seen: u64) -> bool {
-        if let Some(waiting) = self.waiting.get_mut(name) {
-            if cause != Cause::Due && waiting.timer.is_some() && waiting.seen == seen {
-                return false;
-            }
-            if let Some(timer) = waiting.timer.take() {
-                self.timers.remove(&timer);
-            }
+        if self.is_pausing(name, cause, seen) {
+            return false;
+        }
+        if let Some(timer) = self.waiting.get_mut(name).and_then(|waiting| waiting.timer.take()) {
+            self.timers.remove(&timer);
         }
         let failures = self.waiting.get(name).filter(|waiting| waiting.seen == seen).map_or(0, |waiting| waiting.failures);
         self.waiting.insert(name.to_owned(), Waiting { timer: None, backs_off: false, failures, seen });

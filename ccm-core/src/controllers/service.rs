@@ -22,9 +22,9 @@ use tokio::sync::mpsc;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use self::decide::{Classes, Lane, Step, decide, fingerprint, seen};
+use self::decide::{Classes, Lane, Step, decide, seen};
 use self::lanes::Lanes;
-use self::observe::{Known, Observed};
+use self::observe::{Known, Observed, Turn};
 use self::status::Status;
 use self::targets::{Roster, Targets};
 use self::timing::Timing;
@@ -130,7 +130,9 @@ struct Provider {
 struct Memory {
     uid: String,
     /// What it was like when it was last worked at, or first seen.
-    fingerprint: u64,
+    seen: u64,
+    /// What the nodes were like when it was first seen.
+    trigger: Option<Arc<str>>,
     known: Known,
     check_due: bool,
 }
@@ -218,19 +220,23 @@ impl Driver {
             tracing::warn!(message);
             self.health.set(names::controllers::SERVICE, Check::Warning(message.to_owned()));
         }
-        if self.described.as_ref() != Some(&info) {
-            self.ask_again();
+        if let Some(described) = self.described.replace(Arc::clone(&info)).filter(|described| *described != info) {
+            let same_build = (&described.name, &described.version) == (&info.name, &info.version);
+            self.doubt(!same_build);
         }
-        self.described = Some(Arc::clone(&info));
         self.provider = Some(Provider { info, targets, plans });
         self.timing.calm_is_over();
         self.add_all(Cause::Due);
     }
 
-    /// What another provider left to others this one may make itself.
-    fn ask_again(&mut self) {
-        for memory in self.memory.values_mut().filter(|memory| matches!(memory.known, Known::Elsewhere(_))) {
-            memory.known = Known::Nothing;
+    /// What another provider left to others this one may make itself. And another build may make load balancers otherwise: it is
+    /// asked about all, as after a restart.
+    fn doubt(&mut self, all: bool) {
+        for memory in self.memory.values_mut() {
+            if matches!(memory.known, Known::Elsewhere(_)) || (all && matches!(memory.known, Known::Applied(_))) {
+                memory.known = Known::Nothing;
+                memory.trigger = None;
+            }
         }
     }
 
@@ -277,7 +283,7 @@ impl Driver {
             return;
         }
         for (key, cause) in self.queue.take_ready() {
-            let Some(observed) = self.observe(&key) else { continue };
+            let Some(observed) = self.observe(&key, cause) else { continue };
             let step = decide(&observed, now());
             match step.lane() {
                 Some(lane) => self.lanes.add(key, lane, cause),
@@ -290,13 +296,14 @@ impl Driver {
         self.lanes.remove(key);
         match step {
             Step::Frozen(why) => self.worker.status.frozen(&observed.service, why),
+            Step::Rest => {}
             Step::Wait(_) => tracing::debug!(service = key, "there is no target; its load balancer keeps the last ones for now"),
             _ => self.queue.forget(key),
         }
     }
 
     /// What is known of a Service, unless it is gone or the watch is behind our own writes.
-    fn observe(&mut self, key: &str) -> Option<Observed> {
+    fn observe(&mut self, key: &str, cause: Cause) -> Option<Observed> {
         let provider = self.provider.as_ref()?;
         let Some(service) = self.services.get(key) else {
             self.forget(key);
@@ -307,17 +314,23 @@ impl Driver {
         }
         let memory = self.memory.entry(key.to_owned()).or_default();
         if memory.uid != service.uid {
-            *memory = Memory { uid: service.uid.clone(), fingerprint: fingerprint(&service), ..Memory::default() };
+            *memory = Memory { uid: service.uid.clone(), seen: seen(&service), ..Memory::default() };
         }
-        let changed = memory.fingerprint != fingerprint(&service);
+        let trigger = memory.trigger.get_or_insert_with(|| Arc::clone(&provider.targets.trigger));
+        let now = seen(&service);
         Some(Observed {
             service,
             provider: Arc::clone(&provider.info),
             classes: Arc::clone(&self.classes),
             targets: provider.targets.clone(),
             known: memory.known.clone(),
-            changed,
-            check_due: memory.check_due,
+            changed: memory.seen != now,
+            nodes_changed: *trigger != provider.targets.trigger,
+            turn: match memory.check_due {
+                _ if self.queue.is_pausing(key, cause, now) => Turn::Pause,
+                true => Turn::Check,
+                false => Turn::Usual,
+            },
             plans: provider.plans,
             drift: self.config.drift,
         })
@@ -333,11 +346,15 @@ impl Driver {
         let takes = provider.info.limits.max_concurrent_load_balancer_calls;
         let limit = self.config.concurrent_syncs.map_or(takes, |wish| wish.min(takes)).max(1);
         while let Some((key, lane, cause)) = self.lanes.next(limit, self.timing.paced_is_due(now)) {
-            let Some(observed) = self.observe(&key) else { continue };
+            let Some(observed) = self.observe(&key, cause) else { continue };
             let step = decide(&observed, now);
             match step.lane() {
                 None => self.idle(&key, &observed, &step),
                 Some(other) if other != lane => self.lanes.add(key, other, cause),
+                Some(_) if observed.turn == Turn::Pause => {
+                    self.queue.begin_beside(&key);
+                    self.start(key, lane, observed, step, now);
+                }
                 Some(_) if self.queue.begin(&key, cause, seen(&observed.service)) => self.start(key, lane, observed, step, now),
                 Some(_) => {}
             }
@@ -349,7 +366,7 @@ impl Driver {
             self.timing.paced(now);
         }
         if let Some(memory) = self.memory.get_mut(&key) {
-            memory.fingerprint = fingerprint(&observed.service);
+            memory.seen = seen(&observed.service);
         }
         self.lanes.began(lane);
         let worker = Arc::clone(&self.worker);
@@ -371,7 +388,7 @@ impl Driver {
         let ended = ended.unwrap_or(Ended { known: Known::Doubt, next: again, written: None });
         ended.written.into_iter().for_each(|version| self.written.note(&key, version));
         if let Some(memory) = self.memory.get_mut(&key) {
-            memory.known = ended.known;
+            memory.known = if lane == Lane::Paced { paced(ended.known, ended.next) } else { ended.known };
             memory.check_due = false;
         }
         self.follow(&key, ended.next);
@@ -396,6 +413,7 @@ impl Driver {
                     self.queue.hurry();
                 }
             }
+            Next::Resume => self.queue.finish_beside(key),
             Next::Decide => {
                 self.queue.finish(key);
                 self.queue.add(key.to_owned(), Cause::Due);
@@ -412,6 +430,8 @@ impl Driver {
                     self.timing.trouble();
                 }
                 self.queue.retry(key, pause);
+                // What the nodes have done meanwhile does not wait with it.
+                self.queue.add(key.to_owned(), Cause::Changed);
             }
             Next::Calm(after) => {
                 let calm = self.timing.calm(after, now());
@@ -423,9 +443,23 @@ impl Driver {
     fn forget(&mut self, key: &str) {
         self.queue.forget(key);
         self.lanes.remove(key);
-        self.memory.remove(key);
+        if let Some(Memory { known: Known::Applied(_), uid, .. }) = self.memory.remove(key) {
+            tracing::warn!(
+                service = key,
+                uid,
+                "a Service vanished without its load balancer, which `ccm-core load-balancers --unclaimed` lists"
+            );
+        }
         self.written.forget(key);
         self.worker.status.forget(key);
+    }
+}
+
+/// What is known after a call that was made just to be sure: where the cloud could not say, the next one is no more urgent.
+fn paced(known: Known, next: Next) -> Known {
+    match next {
+        Next::Again(Pause::BackOff { .. }) | Next::Calm(_) => Known::InTurn,
+        _ => known,
     }
 }
 

@@ -112,3 +112,31 @@ async fn when_the_trouble_is_over_nobody_waits_who_waited_for_its_end() {
     queue.finish("a");
     assert_eq!(queue.next_due().await.as_deref(), Some("c"), "the others wait on");
 }
+
+#[tokio::test(start_paused = true)]
+async fn work_beside_a_pause_leaves_the_pause_as_it_is() {
+    let mut queue = queue();
+    let pause = failed(&mut queue, 1);
+    assert!(queue.is_pausing("a", Cause::Changed, 1) && !queue.is_pausing("a", Cause::Changed, 2));
+    queue.begin_beside("a");
+    queue.add("a".into(), Cause::Changed);
+    assert!(queue.take_ready().is_empty(), "somebody is at work");
+    queue.finish_beside("a");
+    assert_eq!(queue.take_ready().len(), 1);
+    assert!(queue.is_pausing("a", Cause::Changed, 1));
+    let began = tokio::time::Instant::now();
+    assert_eq!(queue.next_due().await.as_deref(), Some("a"));
+    assert!(began.elapsed() >= pause);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_that_ends_during_work_beside_it_is_not_lost() {
+    let mut queue = queue();
+    failed(&mut queue, 1);
+    queue.begin_beside("a");
+    let due = queue.next_due().await.unwrap();
+    queue.add(due, Cause::Due);
+    queue.finish_beside("a");
+    assert_eq!(queue.take_ready(), [("a".to_owned(), Cause::Due)].into());
+    assert!(queue.begin("a", Cause::Due, 1));
+}

@@ -5,7 +5,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
 
-use super::observe::{Applied, Known, Observed};
+use super::observe::{Applied, Failed, Known, Observed, Turn};
 use super::targets::Targets;
 use crate::config::services::Drift;
 use crate::model::provider_info::Capability;
@@ -30,10 +30,14 @@ pub enum Step {
     Frozen(Frozen),
     /// Nothing for this long: the targets have just vanished.
     Wait(Duration),
+    /// Nothing until its pause is over.
+    Rest,
     /// Remove the load balancer, then the finalizer unless it is another's too.
     Delete {
         /// Another controller's class is asked for now, and its controller shares our finalizer.
         keeps_finalizer: bool,
+        /// How urgent that is.
+        lane: Lane,
     },
     /// Make the load balancer be as asked.
     Ensure {
@@ -43,7 +47,10 @@ pub enum Step {
         lane: Lane,
     },
     /// Give the load balancer the present targets.
-    Update,
+    Update {
+        /// How urgent that is.
+        lane: Lane,
+    },
     /// Ask what Ensure would do.
     Check(Purpose),
 }
@@ -73,6 +80,8 @@ pub enum Lane {
     Change,
     /// Nodes came or went, for all Services at once.
     Targets,
+    /// What was begun before goes on: the cloud has been at work, or failed.
+    Again,
     /// Nothing is known to be wrong; it is looked at.
     Check,
     /// Nothing is known to be wrong, and looking is done by writing: one at a time, with a pause after each.
@@ -83,10 +92,8 @@ impl Step {
     /// In which lane it waits; `None` if there is nothing to wait for.
     pub fn lane(&self) -> Option<Lane> {
         match self {
-            Self::Nothing | Self::Frozen(_) | Self::Wait(_) => None,
-            Self::Delete { .. } => Some(Lane::Change),
-            Self::Ensure { lane, .. } => Some(*lane),
-            Self::Update => Some(Lane::Targets),
+            Self::Nothing | Self::Frozen(_) | Self::Wait(_) | Self::Rest => None,
+            Self::Delete { lane, .. } | Self::Ensure { lane, .. } | Self::Update { lane } => Some(*lane),
             Self::Check(_) => Some(Lane::Check),
         }
     }
@@ -99,7 +106,9 @@ pub fn decide(observed: &Observed, now: Instant) -> Step {
         Standing::ClassNotServed(class) => Step::Frozen(Frozen::Class(class)),
         Standing::Wanted if !serves(observed) && !unfinished(observed) => Step::Nothing,
         Standing::Wanted | Standing::Unneeded { .. } if !serves(observed) => Step::Frozen(Frozen::Unsupported),
-        Standing::Unneeded { keeps_finalizer } => Step::Delete { keeps_finalizer },
+        Standing::Wanted if observed.turn == Turn::Pause => paused(observed, now),
+        Standing::Unneeded { .. } if observed.turn == Turn::Pause => Step::Rest,
+        Standing::Unneeded { keeps_finalizer } => Step::Delete { keeps_finalizer, lane: new_or_again(observed) },
         Standing::Wanted => wanted(observed, now),
     }
 }
@@ -110,8 +119,27 @@ fn serves(observed: &Observed) -> bool {
 
 /// Whether something would be done about a wanted load balancer.
 fn unfinished(observed: &Observed) -> bool {
-    !matches!(&observed.known, Known::Applied(applied) if applied.fingerprint == fingerprint(&observed.service))
-        && !has_load_balancer(&observed.service)
+    match &observed.known {
+        Known::Applied(applied) => applied.fingerprint != fingerprint(&observed.service),
+        _ => observed.changed || !has_load_balancer(&observed.service),
+    }
+}
+
+fn new_or_again(observed: &Observed) -> Lane {
+    match observed.known {
+        Known::Doubt | Known::Failed(_) if !observed.changed => Lane::Again,
+        _ => Lane::Change,
+    }
+}
+
+/// While the whole is left alone for a time: one refused annotation must not leave a load balancer with dead targets.
+fn paused(observed: &Observed, now: Instant) -> Step {
+    let (Known::Failed(Failed { applied, tried }), targets) = (&observed.known, &observed.targets) else { return Step::Rest };
+    let called_for = applied.as_ref().is_none_or(|applied| calls_for(applied, targets));
+    if !called_for || tried.as_ref() == Some(&targets.set) || !holds_addresses(&observed.service) {
+        return Step::Rest;
+    }
+    targets.doubt(now).map_or(Step::Update { lane: Lane::Targets }, Step::Wait)
 }
 
 fn wanted(observed: &Observed, now: Instant) -> Step {
@@ -119,14 +147,18 @@ fn wanted(observed: &Observed, now: Instant) -> Step {
     let doubt = targets.doubt(now);
     match &observed.known {
         Known::Elsewhere(seen) if *seen == fingerprint(service) => Step::Nothing,
-        Known::Applied(applied) if applied.fingerprint != fingerprint(service) => {
+        // Without our finalizer the load balancer would be left behind some day.
+        Known::Applied(applied) if applied.fingerprint != fingerprint(service) || !service.has_finalizer() => {
             let set = if doubt.is_some() { &applied.set } else { &targets.set };
             Step::Ensure { set: set.clone(), lane: Lane::Change }
         }
         Known::Applied(applied) if calls_for(applied, targets) => {
-            doubt.filter(|_| !applied.set.is_empty()).map_or(Step::Update, Step::Wait)
+            let lane = if applied.unsure { Lane::Again } else { Lane::Targets };
+            doubt.filter(|_| !applied.set.is_empty()).map_or(Step::Update { lane }, Step::Wait)
         }
-        Known::Applied(_) if observed.check_due && observed.drift != Drift::Off && observed.plans => Step::Check(Purpose::Drift),
+        Known::Applied(_) if observed.turn == Turn::Check && observed.drift != Drift::Off && observed.plans => {
+            Step::Check(Purpose::Drift)
+        }
         Known::Applied(_) => Step::Nothing,
         _ => first(observed, doubt),
     }
@@ -135,32 +167,36 @@ fn wanted(observed: &Observed, now: Instant) -> Step {
 /// Whether load balancers that were made of these targets are to be given the present ones: where nodes came or went, or where
 /// one that was left out because it was about to go has stayed after all.
 fn calls_for(applied: &Applied, targets: &Targets) -> bool {
-    applied.set != targets.set && (applied.trigger != targets.trigger || !applied.set.contains(&targets.set))
+    let differ = applied.set != targets.set;
+    applied.unsure || (differ && (applied.trigger != targets.trigger || !applied.set.contains(&targets.set)))
 }
 
 /// A load balancer of which this process does not know how it is.
 fn first(observed: &Observed, doubt: Option<Duration>) -> Step {
     let service = &observed.service;
-    if let Some(left) = doubt.filter(|_| has_load_balancer(service)) {
+    if let Some(left) = doubt.filter(|_| holds_addresses(service)) {
         return Step::Wait(left);
     }
     let ensure = |lane| Step::Ensure { set: observed.targets.set.clone(), lane };
     match observed.known {
         _ if observed.changed => ensure(Lane::Change),
         Known::Differs => ensure(Lane::Targets),
-        // When a cloud fails, all fail: who has an address can wait for those who have none.
-        Known::Doubt if !service.status.ingress.is_empty() => ensure(Lane::Targets),
         Known::Nothing if has_load_balancer(service) && observed.plans => Step::Check(Purpose::Restart),
-        Known::Nothing if has_load_balancer(service) => ensure(Lane::Paced),
-        _ => ensure(Lane::Change),
+        Known::Nothing if !has_load_balancer(service) => ensure(Lane::Change),
+        Known::Nothing | Known::InTurn => ensure(if observed.nodes_changed { Lane::Targets } else { Lane::Paced }),
+        _ => ensure(new_or_again(observed)),
     }
 }
 
-/// Whether somebody brought it to its end before: it has addresses, and its condition does not say otherwise. Go's
-/// controller leaves no condition.
+/// Whether somebody brought it to its end before: its condition says so. Go's controller leaves none, but addresses.
 fn has_load_balancer(service: &Service) -> bool {
-    let settled = service.condition.as_ref().is_none_or(|condition| condition.ready);
-    service.has_finalizer() && settled && !service.status.ingress.is_empty()
+    let settled = service.condition.as_ref().map_or(!service.status.ingress.is_empty(), |condition| condition.ready);
+    service.has_finalizer() && settled
+}
+
+/// Whether traffic may depend on it, however it stands.
+fn holds_addresses(service: &Service) -> bool {
+    service.has_finalizer() && !service.status.ingress.is_empty()
 }
 
 /// Of what a load balancer is made, but for its targets: as long as it is the same, Ensure has nothing new to say. These are

@@ -1,5 +1,6 @@
-//! Who goes first. Each Service waits in one lane; a lane before another goes first, and mass work never takes the last
-//! places, so that a change that somebody waits for does not stand behind a storm of calls that take their time.
+//! Who goes first. Each Service waits in one lane; a lane before another goes first. Some places are kept for changes and one
+//! for other targets, and, while somebody waits there, more for other targets and some for work that goes on: none of them stands behind a storm of calls of
+//! another that take their time.
 use std::collections::{HashMap, VecDeque};
 
 use super::decide::Lane;
@@ -9,7 +10,7 @@ use crate::controllers::queue::Cause;
 mod tests;
 
 /// In this order.
-const ORDER: [Lane; 4] = [Lane::Change, Lane::Targets, Lane::Check, Lane::Paced];
+const ORDER: [Lane; 5] = [Lane::Change, Lane::Targets, Lane::Again, Lane::Check, Lane::Paced];
 
 /// The lanes.
 #[derive(Debug, Default)]
@@ -54,9 +55,7 @@ impl Lanes {
 
     /// Whether anybody waits or works in a lane.
     pub fn is_busy(&self, lane: Lane) -> bool {
-        let waits = |key: &String| self.waiting.get(key).is_some_and(|(it, _)| *it == lane);
-        self.running.get(&lane).is_some_and(|running| *running > 0)
-            || self.lines.get(&lane).is_some_and(|line| line.iter().any(waits))
+        self.running_in(lane) > 0 || self.waits(lane)
     }
 
     /// The Service waits no more.
@@ -66,12 +65,32 @@ impl Lanes {
 
     fn has_room(&self, lane: Lane, limit: usize) -> bool {
         let running: usize = self.running.values().sum();
-        let kept = if limit > 1 { (limit / 4).max(1) } else { 0 };
-        match lane {
-            Lane::Change => running < limit,
-            Lane::Paced if self.running.get(&lane).is_some_and(|running| *running > 0) => false,
-            _ => running + kept < limit,
-        }
+        let others = ORDER.into_iter().filter(|other| *other != lane);
+        let kept: usize = others.map(|other| self.kept(other, limit)).sum();
+        (lane != Lane::Paced || self.running_in(lane) == 0) && running + kept < limit
+    }
+
+    /// How many places no other lane may take.
+    fn kept(&self, lane: Lane, limit: usize) -> usize {
+        let share = |enough: usize| if limit >= enough { (limit / 4).max(1) } else { 0 };
+        let share = match lane {
+            Lane::Change => share(2),
+            Lane::Targets if self.waits(lane) => share(3),
+            // What runs may take long, and nodes that are gone cannot wait for that.
+            Lane::Targets if limit >= 3 => 1,
+            Lane::Again if self.waits(lane) => share(4),
+            _ => 0,
+        };
+        share.saturating_sub(self.running_in(lane))
+    }
+
+    fn running_in(&self, lane: Lane) -> usize {
+        self.running.get(&lane).copied().unwrap_or_default()
+    }
+
+    fn waits(&self, lane: Lane) -> bool {
+        let waits = |key: &String| self.waiting.get(key).is_some_and(|(it, _)| *it == lane);
+        self.lines.get(&lane).is_some_and(|line| line.iter().any(waits))
     }
 
     /// The first of a line that still waits in it: who moved to another lane has left its name behind.

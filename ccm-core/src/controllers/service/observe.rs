@@ -23,12 +23,25 @@ pub struct Observed {
     pub known: Known,
     /// Whether somebody has changed the Service since it was last worked at, or first seen.
     pub changed: bool,
-    /// Whether its turn has come to be compared with the cloud.
-    pub check_due: bool,
+    /// Whether nodes came or went since this Service was first seen.
+    pub nodes_changed: bool,
+    /// Why it is looked at.
+    pub turn: Turn,
     /// Whether the provider answers plans.
     pub plans: bool,
     /// What is done about drift.
     pub drift: Drift,
+}
+
+/// Why a Service is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// Something may be different.
+    Usual,
+    /// It is to be compared with the cloud.
+    Check,
+    /// It was named while it pauses after a failure, and nothing that mattered then has changed.
+    Pause,
 }
 
 /// What this process knows of a load balancer.
@@ -37,8 +50,12 @@ pub enum Known {
     /// Nothing yet.
     #[default]
     Nothing,
+    /// Nothing is known to be wrong, and no plan says whether it is right: it is made sure of when its turn comes.
+    InTurn,
     /// Something was begun, and how it ended is not known.
     Doubt,
+    /// It could not be made as asked. Its targets follow the nodes all the same.
+    Failed(Failed),
     /// A plan said that it is not as asked.
     Differs,
     /// The provider said that it is as asked.
@@ -58,4 +75,15 @@ pub struct Applied {
     pub set: TargetSet,
     /// Whether drift was found and reported, and not repaired.
     pub drifted: bool,
+    /// Whether other targets were begun to be applied since, and how that ended is not known.
+    pub unsure: bool,
+}
+
+/// What is left of a load balancer that could not be made as asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Failed {
+    /// What it was made of when that last succeeded, if this process has seen that.
+    pub applied: Option<Applied>,
+    /// The targets that it was given in vain: the same ones are not tried again before the pause is over.
+    pub tried: Option<TargetSet>,
 }

@@ -50,9 +50,11 @@ impl Status {
         self.without_targets(service, targets);
     }
 
-    /// It has other targets now.
-    pub fn updated(&self, service: &Service, targets: usize) {
-        self.forget(&service.key());
+    /// It has other targets now; `mends` says whether all is well with that.
+    pub fn updated(&self, service: &Service, targets: usize, mends: bool) {
+        if mends {
+            self.forget(&service.key());
+        }
         tracing::debug!(service = service.key(), targets, "a load balancer has other targets");
         if targets > 0 {
             self.normal(service, events::UPDATED_LOAD_BALANCER, "Updated load balancer with new hosts");
@@ -78,6 +80,23 @@ impl Status {
         tracing::debug!(service = service.key(), reason = error.reason, error = error.message, "{doing} failed");
         self.cloud.called(&service.key(), Some(error));
         self.once(service, Grade::Warning, event, &format!("Error {doing} load balancer: {error}"), &error.reason);
+    }
+
+    /// A look that changes nothing failed. Where that says something about all, readiness does.
+    pub fn looked_in_vain(&self, service: &Service, error: &ProviderError) {
+        tracing::debug!(service = service.key(), reason = error.reason, error = error.message, "a plan failed");
+        self.cloud.called(&service.key(), Some(error));
+    }
+
+    /// The API server refused a write that belongs to a call.
+    pub fn not_written(&self, service: &Service, event: &'static str, doing: &str, error: &kube::Error) {
+        self.once(
+            service,
+            Grade::Warning,
+            event,
+            &format!("Error {doing} load balancer: the Service was not written: {error}"),
+            "write",
+        );
     }
 
     /// What the provider wants the user to know although the call succeeded.

@@ -1,6 +1,7 @@
 //! The driver in a world of its own: a scripted API server whose changes it hears of, and a scripted cloud. Time is virtual,
 //! and passes when everybody waits. However a test goes, no Service may have two mutating calls at a time.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+mod apart;
 mod cloud;
 pub mod fixtures;
 mod go;

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use super::PAUSES;
 use super::act::{Deed, act, hold};
 use super::decide::{Purpose, Step, fingerprint};
-use super::observe::{Applied, Known, Observed};
+use super::observe::{Applied, Failed, Known, Observed, Turn};
 use super::status::Status;
 use crate::cluster::gate::Closed;
 use crate::cluster::patch::{ServiceWriter, WriteError};
@@ -18,6 +18,7 @@ use crate::model::service::Service;
 use crate::model::target::TargetSet;
 use crate::names::events;
 use crate::provider::{Identity, LoadBalancers, Outcome, ProviderError};
+use crate::runtime::cloud_health::is_about_credentials;
 use crate::runtime::metrics::ServiceMetrics;
 
 /// How work at a Service ended.
@@ -40,11 +41,21 @@ pub enum Next {
     Decide,
     /// The same again, later.
     Again(Pause),
+    /// This was work during a pause, which goes on.
+    Resume,
     /// The same again, later, and nothing else before: the cloud limits the rate of calls.
     Calm(Option<Duration>),
     /// The provider does not answer plans after all.
     NoPlans,
 }
+
+/// Reasons of errors that say what to do next.
+const CONFLICT: &str = "CONFLICT";
+const NOT_LEADING: &str = "NOT_LEADING";
+const INTERNAL: &str = "INTERNAL";
+
+/// What an update does, for people.
+const UPDATING: &str = "updating the hosts of the";
 
 const BACK_OFF: Next = Next::Again(Pause::BackOff { at_least: None });
 
@@ -92,12 +103,13 @@ impl Worker {
     /// Takes one step.
     pub async fn work(&self, observed: Observed, step: Step) -> Ended {
         match step {
-            Step::Nothing | Step::Frozen(_) | Step::Wait(_) => {
+            Step::Nothing | Step::Frozen(_) | Step::Wait(_) | Step::Rest => {
                 Ended { known: observed.known, next: Next::Nothing, written: None }
             }
             Step::Ensure { set, .. } => self.ensure(&observed, set).await,
-            Step::Update => self.update(&observed).await,
-            Step::Delete { keeps_finalizer } => self.delete(&observed, keeps_finalizer).await,
+            Step::Update { .. } if observed.turn == Turn::Pause => self.update_beside(&observed).await,
+            Step::Update { .. } => self.update(&observed).await,
+            Step::Delete { keeps_finalizer, .. } => self.delete(&observed, keeps_finalizer).await,
             Step::Check(purpose) => match self.shutdown.run_until_cancelled(self.check(&observed, purpose)).await {
                 Some(ended) => ended,
                 None => Ended { known: observed.known.clone(), next: Next::Nothing, written: None },
@@ -111,10 +123,13 @@ impl Worker {
             Ok(service) => service,
             Err(error) => return self.failed_to_sync(&observed.service, error.into()).await,
         };
-        match self.ensured(observed, &service, set).await {
+        match self.ensured(observed, &service, set.clone()).await {
             Ok(ended) => ended,
             Err(_) if !observed.service.has_finalizer() && self.has_vanished(&service).await => self.undo(&service).await,
-            Err(broken) => self.failed_to_sync(&service, broken).await,
+            Err(broken) => {
+                let known = broken.leaves(observed, (!broken.is_refusal()).then_some(set));
+                Ended { known, ..self.failed_to_sync(&service, broken).await }
+            }
         }
     }
 
@@ -177,6 +192,27 @@ impl Worker {
         }
     }
 
+    /// Other targets for a load balancer that could not be made as asked, during the pause after that.
+    async fn update_beside(&self, observed: &Observed) -> Ended {
+        let set = &observed.targets.set;
+        let tried = Known::Failed(Failed { applied: previous(&observed.known), tried: Some(set.clone()) });
+        match self.updated(observed).await {
+            Ok(Ended { known: Known::Applied(applied), written, .. }) => {
+                Ended { known: Known::Failed(Failed { applied: Some(applied), tried: None }), next: Next::Resume, written }
+            }
+            Ok(_) => Ended { known: tried, next: Next::Resume, written: None },
+            Err(broken) => {
+                if let Broken::Provider(error) = &broken
+                    && error.reason != CONFLICT
+                {
+                    self.metrics.node_sync_errors.inc();
+                    self.status.failed(&observed.service, events::UPDATE_LOAD_BALANCER_FAILED, UPDATING, error);
+                }
+                Ended { known: tried, next: Next::Resume, written: None }
+            }
+        }
+    }
+
     async fn update(&self, observed: &Observed) -> Ended {
         let started = Instant::now();
         let ended = self.updated(observed).await;
@@ -184,12 +220,14 @@ impl Worker {
         match ended {
             Ok(ended) => ended,
             // There is nothing to update: the next step makes it.
-            Err(Broken::Provider(error)) if error.reason == "CONFLICT" => {
+            Err(Broken::Provider(error)) if error.reason == CONFLICT => {
                 Ended { known: Known::Doubt, next: Next::Decide, written: None }
             }
             Err(broken) => {
                 self.metrics.node_sync_errors.inc();
-                self.broken(&observed.service, events::UPDATE_LOAD_BALANCER_FAILED, "updating the hosts of the", broken).await
+                let known = broken.leaves(observed, Some(observed.targets.set.clone()));
+                let ended = self.broken(&observed.service, events::UPDATE_LOAD_BALANCER_FAILED, UPDATING, broken).await;
+                Ended { known, ..ended }
             }
         }
     }
@@ -201,11 +239,14 @@ impl Worker {
         match self.load_balancers.update(epoch, service, set).await? {
             Progress::Done(extras) => {
                 let after = act(&self.writer, service, Deed::Annotate(&extras.annotations)).await?;
-                self.status.updated(service, set.targets().len());
+                self.status.updated(service, set.targets().len(), observed.turn != Turn::Pause);
                 self.status.warned(service, &extras.warnings);
                 Ok(Ended::done(applied(observed, (**service).clone(), &extras, set.clone()), &after))
             }
-            Progress::InProgress { poll_after, message } => self.in_progress(service, poll_after, &message).await,
+            Progress::InProgress { poll_after, message } => {
+                tracing::debug!(service = service.key(), ?poll_after, message, "the cloud is at work on other targets");
+                Ok(Ended { known: unsure(&observed.known), next: Next::Again(Pause::Exactly(poll_after)), written: None })
+            }
             Progress::ImplementedElsewhere(who) => Ok(elsewhere(service, &who)),
         }
     }
@@ -240,9 +281,31 @@ impl Worker {
             Err(Broken::Provider(ProviderError { outcome: Outcome::Unsupported, .. })) => {
                 Ended { known: observed.known.clone(), next: Next::NoPlans, written: None }
             }
-            // Nothing was changed, and nothing is known to be wrong: nobody is told.
-            Err(broken) => Ended { known: observed.known.clone(), ..retried(&observed.service, broken) },
+            Err(broken) if purpose == Purpose::Restart => self.unplanned(observed, broken).await,
+            Err(broken) => self.looked_in_vain(observed, broken),
         }
+    }
+
+    /// What is not looked at is not known to be right, and must not stay so for ever.
+    async fn unplanned(&self, observed: &Observed, broken: Broken) -> Ended {
+        match &broken {
+            Broken::Provider(error) if error.outcome == Outcome::Terminal && !is_about_credentials(error) => {
+                let ended = self.failed_to_sync(&observed.service, broken).await;
+                Ended { known: Known::Failed(Failed::default()), ..ended }
+            }
+            Broken::Provider(error) if error.reason == INTERNAL => {
+                Ended { known: Known::InTurn, ..self.looked_in_vain(observed, broken) }
+            }
+            _ => self.looked_in_vain(observed, broken),
+        }
+    }
+
+    /// Nothing was changed, and nothing is known to be wrong with this Service: its user is not told.
+    fn looked_in_vain(&self, observed: &Observed, broken: Broken) -> Ended {
+        if let Broken::Provider(error) = &broken {
+            self.status.looked_in_vain(&observed.service, error);
+        }
+        Ended { known: observed.known.clone(), ..retried(&observed.service, broken) }
     }
 
     async fn checked(&self, observed: &Observed, purpose: Purpose) -> Result<Ended, Broken> {
@@ -254,6 +317,10 @@ impl Worker {
         match self.load_balancers.plan(service, &set).await? {
             Progress::Done(Planned::AsAsked(ensured)) => self.as_asked(observed, set, &ensured).await,
             Progress::Done(Planned::Changes(changes)) => Ok(self.differs(observed, purpose, &changes)),
+            // What the cloud is at work on is looked at in the next round.
+            Progress::InProgress { .. } if purpose == Purpose::Drift => {
+                Ok(Ended { known: observed.known.clone(), next: Next::Nothing, written: None })
+            }
             Progress::InProgress { .. } => Ok(Ended { known: Known::Doubt, next: Next::Decide, written: None }),
             Progress::ImplementedElsewhere(who) => Ok(elsewhere(service, &who)),
         }
@@ -290,15 +357,20 @@ impl Worker {
 
     async fn broken(&self, service: &Service, event: &'static str, doing: &str, broken: Broken) -> Ended {
         let mut written = None;
-        if let Broken::Provider(error) = &broken {
+        if let Broken::Provider(error) = &broken
+            && error.reason != NOT_LEADING
+        {
             self.status.failed(service, event, doing, error);
             written =
                 act(&self.writer, service, Deed::Fail(error)).await.ok().and_then(|after| after.resource_version.parse().ok());
             if error.outcome == Outcome::Unsupported {
                 drop(self.identity.confirm().await);
             }
-        } else if let Broken::Write(error @ WriteError::Api(_)) = &broken {
+        } else if let Broken::Write(WriteError::Api(error)) = &broken {
             tracing::warn!(service = service.key(), %error, "a Service was not written; it is tried again");
+            if is_refusal(error) {
+                self.status.not_written(service, event, doing, error);
+            }
         }
         let ended = retried(service, broken);
         Ended { written: written.or(ended.written), ..ended }
@@ -330,6 +402,43 @@ impl Ended {
     }
 }
 
+impl Broken {
+    /// Whether the cloud took the call and could not do what it asked: other calls may succeed. One that is away fails all.
+    fn is_refusal(&self) -> bool {
+        matches!(self, Self::Provider(error) if error.outcome == Outcome::Terminal || error.reason == INTERNAL)
+    }
+
+    /// What is known of a load balancer that was not made as asked; `tried` are targets that it was given in vain.
+    fn leaves(&self, observed: &Observed, tried: Option<TargetSet>) -> Known {
+        match self {
+            Self::Provider(_) => Known::Failed(Failed { applied: previous(&observed.known), tried }),
+            Self::Write(_) => Known::Doubt,
+        }
+    }
+}
+
+/// What a load balancer was made of when that last succeeded.
+fn previous(known: &Known) -> Option<Applied> {
+    match known {
+        Known::Applied(applied) => Some(applied.clone()),
+        Known::Failed(failed) => failed.applied.clone(),
+        _ => None,
+    }
+}
+
+/// The cloud is at work on other targets. Should these be asked for no more by then, they are to be undone.
+fn unsure(known: &Known) -> Known {
+    match known {
+        Known::Applied(applied) => Known::Applied(Applied { unsure: true, ..applied.clone() }),
+        _ => Known::Doubt,
+    }
+}
+
+/// Whether the API server, or somebody whom it asks, does not want a write. A repeat fails alike until a person mends that.
+fn is_refusal(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if (400..500).contains(&status.code) && status.code != 429)
+}
+
 /// A limit that is the whole account's, not one Service's.
 fn is_shared(error: &ProviderError) -> bool {
     matches!(error.reason.as_str(), "RATE_LIMITED" | "RESOURCE_EXHAUSTED")
@@ -349,5 +458,5 @@ fn applied(observed: &Observed, mut service: Service, extras: &Extras, set: Targ
         Known::Applied(before) => Arc::clone(&before.trigger),
         _ => Arc::from(""),
     };
-    Known::Applied(Applied { fingerprint: fingerprint(&service), trigger, set, drifted: false })
+    Known::Applied(Applied { fingerprint: fingerprint(&service), trigger, set, drifted: false, unsure: false })
 }

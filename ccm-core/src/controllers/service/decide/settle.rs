@@ -53,7 +53,8 @@ pub fn failing(service: &Service, error: &ProviderError, now: Timestamp) -> Stat
 pub fn removed(service: &Service, keeps_finalizer: bool) -> (StatusPatch, ServicePatch) {
     let stays = service.deleted_at.is_none();
     let status = StatusPatch {
-        load_balancer: (stays && !service.status.ingress.is_empty()).then(LoadBalancerStatus::default),
+        // Between our class and another's there was another type, with which the API server took our addresses away.
+        load_balancer: (stays && !keeps_finalizer && !service.status.ingress.is_empty()).then(LoadBalancerStatus::default),
         condition: (stays && service.condition.is_some()).then_some(ConditionChange::Remove),
     };
     let noted = service.annotations.contains_key(names::annotations::LOAD_BALANCER_CLASS);

@@ -59,7 +59,7 @@ async fn a_new_service_does_not_wait_for_a_hundred_updates_that_failed() {
     world.server.put_node(node("n2"));
     until("all updates failed", || world.cloud.answered(Verb::Update) == MANY).await;
     pass(SECOND * 5).await;
-    assert_eq!(world.cloud.running(), 6, "repeated mass work is mass work");
+    assert_eq!(world.cloud.running(), 5, "what is repeated leaves a quarter to changes, and one place to targets");
     world.server.put_service(service("new"));
     settle().await;
     assert_eq!(world.cloud.verbs("new"), [Verb::Ensure]);
@@ -69,8 +69,8 @@ async fn a_new_service_does_not_wait_for_a_hundred_updates_that_failed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn as_many_run_at_once_as_the_provider_takes_or_the_operator_wishes() {
-    for (takes, wish, want) in [(8, None, 8), (8, Some(3), 3), (2, Some(10), 2), (8, Some(0), 1)] {
+async fn as_many_run_at_once_as_the_provider_takes_or_the_operator_wishes_but_for_the_one_place_of_targets() {
+    for (takes, wish, want) in [(8, None, 7), (8, Some(3), 2), (2, Some(10), 2), (8, Some(0), 1)] {
         let world = World::new((0..20).map(|it| service(&format!("s{it}"))), []);
         world.becomes(limited_to(takes));
         world.cloud.hold(Verb::Ensure);

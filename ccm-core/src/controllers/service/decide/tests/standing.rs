@@ -106,7 +106,7 @@ fn a_standing_becomes_a_step() {
     let classes = Arc::new(Classes { listed: ["served".to_owned()].into(), default: true });
     let step = |service: Value| now(&Observed { classes: Arc::clone(&classes), ..observed(service) });
     assert_eq!(step(held(OTHER, OTHER)), Step::Frozen(Frozen::Class("other".to_owned())));
-    assert_eq!(step(held(SERVED, OTHER)), Step::Delete { keeps_finalizer: true });
-    assert_eq!(step(held(SERVED, DEFAULT)), Step::Delete { keeps_finalizer: false });
+    assert_eq!(step(held(SERVED, OTHER)), Step::Delete { keeps_finalizer: true, lane: Lane::Change });
+    assert_eq!(step(held(SERVED, DEFAULT)), Step::Delete { keeps_finalizer: false, lane: Lane::Change });
     assert_eq!(step(held(None, OTHER)), Step::Nothing);
 }

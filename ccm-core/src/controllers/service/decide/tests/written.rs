@@ -142,14 +142,15 @@ fn just_the_annotations_that_differ_are_written() {
 fn a_service_that_stays_loses_all_that_is_ours_and_one_that_goes_just_the_finalizer() {
     let note = || (LOAD_BALANCER_CLASS.to_owned(), None);
     let cleared = StatusPatch { load_balancer: Some(LoadBalancerStatus::default()), condition: Some(ConditionChange::Remove) };
+    let kept = StatusPatch { load_balancer: None, condition: Some(ConditionChange::Remove) };
     let deleted = with(finished("s"), |it| it["metadata"]["deletionTimestamp"] = json!("2024-05-06T07:08:09Z"));
     let bare = with(finished("s"), |it| {
         it["status"] = json!({});
         it["metadata"]["annotations"] = json!({});
     });
     for (name, service, keeps, status, annotations) in [
-        ("of another type", finished("s"), false, cleared.clone(), vec![note()]),
-        ("of another's class", finished("s"), true, cleared, vec![note()]),
+        ("of another type", finished("s"), false, cleared, vec![note()]),
+        ("of another's class, and with its addresses", finished("s"), true, kept, vec![note()]),
         ("deleted", deleted, false, StatusPatch::default(), vec![note()]),
         ("bare", bare, false, StatusPatch::default(), vec![]),
     ] {
