@@ -29,7 +29,7 @@ use crate::provider::metrics::ProviderMetrics;
 use crate::provider::session::{self, Handle, Session, SessionConfig};
 use acceptance::Acceptance;
 use candidacy::Candidacy;
-use health::Health;
+use health::{Check, Health};
 use leader_election::{Elector, ElectorConfig, Ending, Leading};
 use metrics::{ControllerMetrics, LeaderMetrics, NodeMetrics, ProcessMetrics, ServiceMetrics};
 use serving::{Endpoints, Server};
@@ -52,6 +52,7 @@ pub async fn run(config: Config, shutdown: CancellationToken) -> Result<(), RunE
     let mut registry = Registry::default();
     let metrics = Metrics::new(&mut registry);
     let health = Health::default();
+    health.set(candidacy::CONCERN, Check::Failed("the provider has not been connected to yet".to_owned()));
     let mut background = JoinSet::new();
     serve(&config, &health, registry, &mut background).await?;
     let client = kubernetes::client(&config.kubernetes).await?;

@@ -11,7 +11,7 @@ use crate::provider::metrics::ProviderMetrics;
 use crate::provider::{ProviderState, StateReceiver};
 
 /// The concern's name in `/readyz`.
-const CONCERN: &str = "provider";
+pub const CONCERN: &str = "provider";
 
 /// Watches the provider.
 pub struct Candidacy {

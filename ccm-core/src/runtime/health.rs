@@ -32,8 +32,29 @@ impl Health {
         self.checks.write().remove(concern);
     }
 
+    /// Forgets every concern but these.
+    pub fn keep(&self, concerns: &BTreeMap<String, Check>) {
+        self.checks.write().retain(|concern, _| concerns.contains_key(concern));
+    }
+
     /// Every concern, by name.
     pub fn checks(&self) -> BTreeMap<String, Check> {
         self.checks.read().clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_said_since_can_be_forgotten() {
+        let health = Health::default();
+        health.set("provider", Check::Ok);
+        let before = health.checks();
+        health.set("provider", Check::Failed("away".to_owned()));
+        health.set("node-deletion", Check::Warning("no node is deleted".to_owned()));
+        health.keep(&before);
+        assert_eq!(health.checks(), [("provider".to_owned(), Check::Failed("away".to_owned()))].into());
     }
 }

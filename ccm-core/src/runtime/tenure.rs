@@ -68,6 +68,7 @@ impl Tenures {
         tracing::info!(epoch = prepared.epoch, state = prepared.store.name(), "leading");
         self.publish(prepared.epoch, gained);
         let stop = CancellationToken::new();
+        let before = self.parts.health.checks();
         let mut tasks = self.controllers(prepared.store, &stop);
         tokio::select! {
             () = self.follow(prepared.epoch, gained.transitions, leading) => {
@@ -82,6 +83,9 @@ impl Tenures {
         }
         stop.cancel();
         tasks.shutdown().await;
+        // What the controllers said is the next leader's to say.
+        self.parts.health.keep(&before);
+        self.parts.metrics.nodes.breakers_tripped.set(0);
     }
 
     /// Tries until it succeeds: without a stored epoch nothing may be changed.

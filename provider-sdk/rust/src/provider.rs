@@ -135,7 +135,7 @@ pub trait Instances: Send + Sync + 'static {
         OptionalInstanceMethods::default()
     }
 
-    /// Machines whose state changed; a hint that makes the core look sooner.
+    /// Machines whose state changed, for a core that then looks sooner. Today's core opens the stream and does not act on it yet.
     async fn watch_instances(&self, _ctx: &CallContext) -> Result<BoxStream<'static, Result<v1::WatchInstancesResponse>>> {
         Err(ProviderError::not_implemented("WatchInstances"))
     }
