@@ -162,3 +162,11 @@ pub struct ProviderError {
     /// The provider's words, fit for an event.
     pub message: String,
 }
+
+impl ProviderError {
+    /// Whether the provider failed at this very call, as the contract's tables say of these codes. Another call may succeed,
+    /// which none does where the cloud is away.
+    pub fn is_defect(&self) -> bool {
+        matches!(self.reason.as_str(), "INTERNAL" | "UNKNOWN" | "NOT_FOUND" | "DATA_LOSS")
+    }
+}

@@ -125,6 +125,7 @@ impl Lifecycle {
         self.sightings.begin_tick(&nodes);
         if let Some(plan) = self.observe(&nodes, &permit.provider, shutdown).await {
             self.act(plan).await;
+            self.status.ticked();
         }
     }
 

@@ -139,6 +139,9 @@ impl Queue {
     pub fn retry(&mut self, name: &str, pause: Pause) -> Option<Duration> {
         let waiting = self.waiting.get_mut(name)?;
         let length = self.pauses.length(pause, waiting.failures);
+        if let Some(timer) = waiting.timer.take() {
+            self.timers.remove(&timer);
+        }
         waiting.failures = if matches!(pause, Pause::Exactly(_)) { 0 } else { waiting.failures.saturating_add(1) };
         waiting.timer = Some(self.timers.insert(name.to_owned(), length));
         waiting.backs_off = pause == Pause::BackOff { at_least: None };

@@ -22,9 +22,9 @@ use tokio::sync::mpsc;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use self::decide::{Classes, Lane, Step, decide, seen};
+use self::decide::{Classes, Lane, Step, decide, fingerprint, seen};
 use self::lanes::Lanes;
-use self::observe::{Known, Observed, Turn};
+use self::observe::{Failed, Known, Observed, Turn};
 use self::status::Status;
 use self::targets::{Roster, Targets};
 use self::timing::Timing;
@@ -232,11 +232,19 @@ impl Driver {
     /// What another provider left to others this one may make itself. And another build may make load balancers otherwise: it is
     /// asked about all, as after a restart.
     fn doubt(&mut self, all: bool) {
-        for memory in self.memory.values_mut() {
-            if matches!(memory.known, Known::Elsewhere(_)) || (all && matches!(memory.known, Known::Applied(_))) {
-                memory.known = Known::Nothing;
-                memory.trigger = None;
+        for (key, memory) in &mut self.memory {
+            let service = self.services.get(key);
+            match &memory.known {
+                Known::Elsewhere(_) => {}
+                // What was written for it since is no change of the user's.
+                Known::Applied(applied) if all => {
+                    let same = service.filter(|service| applied.fingerprint == fingerprint(service));
+                    memory.seen = same.map_or(memory.seen, |service| seen(&service));
+                }
+                _ => continue,
             }
+            memory.known = Known::Nothing;
+            memory.trigger = None;
         }
     }
 
@@ -283,6 +291,7 @@ impl Driver {
             return;
         }
         for (key, cause) in self.queue.take_ready() {
+            let cause = self.lanes.cause(&key).map_or(cause, |before| before.max(cause));
             let Some(observed) = self.observe(&key, cause) else { continue };
             let step = decide(&observed, now());
             match step.lane() {
@@ -414,6 +423,11 @@ impl Driver {
                 }
             }
             Next::Resume => self.queue.finish_beside(key),
+            Next::ResumeCalm(after) => {
+                self.timing.calm(after, now());
+                self.queue.finish_beside(key);
+                self.queue.add(key.to_owned(), Cause::Changed);
+            }
             Next::Decide => {
                 self.queue.finish(key);
                 self.queue.add(key.to_owned(), Cause::Due);
@@ -443,7 +457,8 @@ impl Driver {
     fn forget(&mut self, key: &str) {
         self.queue.forget(key);
         self.lanes.remove(key);
-        if let Some(Memory { known: Known::Applied(_), uid, .. }) = self.memory.remove(key) {
+        let left = |known: &Known| matches!(known, Known::Applied(_) | Known::Failed(Failed { applied: Some(_), .. }));
+        if let Some(Memory { uid, .. }) = self.memory.remove(key).filter(|memory| left(&memory.known)) {
             tracing::warn!(
                 service = key,
                 uid,
@@ -457,8 +472,9 @@ impl Driver {
 
 /// What is known after a call that was made just to be sure: where the cloud could not say, the next one is no more urgent.
 fn paced(known: Known, next: Next) -> Known {
-    match next {
-        Next::Again(Pause::BackOff { .. }) | Next::Calm(_) => Known::InTurn,
+    match (&known, next) {
+        (Known::Failed(failed), _) if failed.refused => known,
+        (_, Next::Again(Pause::BackOff { .. }) | Next::Calm(_)) => Known::InTurn,
         _ => known,
     }
 }

@@ -35,6 +35,9 @@ pub(super) struct Status {
     /// What each concern says now, so that only a change is an event and a log line.
     said: BTreeMap<&'static str, String>,
     told: BTreeSet<String>,
+    /// Nodes whose look-up failed in this tick, and in the one before.
+    failing: BTreeSet<String>,
+    failed: BTreeSet<String>,
 }
 
 impl Status {
@@ -48,6 +51,8 @@ impl Status {
             subject: None,
             said: BTreeMap::new(),
             told: BTreeSet::new(),
+            failing: BTreeSet::new(),
+            failed: BTreeSet::new(),
         }
     }
 
@@ -114,6 +119,9 @@ impl Status {
         }
         for (node, answer) in answers {
             self.cloud.looked_up(&node.name, answer.as_ref().err());
+            if answer.is_err() {
+                self.failing.insert(node.name.clone());
+            }
         }
         let errors = answers.iter().filter_map(|(_, answer)| answer.as_ref().err());
         let (refused, other): (Vec<_>, Vec<_>) = errors.partition(|error| cloud_health::is_about_credentials(error));
@@ -126,6 +134,13 @@ impl Status {
             format!("{failed} of {asked} look-ups failed, and their nodes are kept as they are: {error}")
         });
         self.tell(LOOK_UPS, message);
+    }
+
+    /// A tick has ended: nodes that failed in an earlier one and were not asked about again are gone, or well.
+    pub fn ticked(&mut self) {
+        let failing = std::mem::take(&mut self.failing);
+        self.failed.difference(&failing).for_each(|node| self.cloud.forget(node));
+        self.failed = failing;
     }
 
     fn set(&mut self, concern: &'static str, message: Option<String>) {

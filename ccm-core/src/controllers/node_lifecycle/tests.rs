@@ -174,6 +174,24 @@ async fn refused_credentials_and_failing_look_ups_show_in_readiness_until_they_e
 }
 
 #[tokio::test(start_paused = true)]
+async fn readiness_says_nothing_of_a_node_that_is_gone() {
+    let mut world = World::new([node("n", "a")]);
+    world.cloud.answer_all(Err(refused()));
+    // The view of this run: another run has one of its own.
+    let away = world.ctx.nodes.clone();
+    let health = world.ctx.health.clone();
+    let told = || matches!(health.checks().get("cloud-credentials"), Some(Check::Warning(_)));
+    let node_goes = async {
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        assert!(told());
+        away.hide("n");
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        assert!(!told());
+    };
+    tokio::join!(node_goes, world.run_on(Duration::from_secs(60)));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_hidden_zone_trips_one_breaker_that_outlives_restarts_and_is_told_everywhere() {
     let mut world = two_hundred(|node| node.zone() == Some("a"));
     for _ in 0..5 {

@@ -134,7 +134,9 @@ fn new_or_again(observed: &Observed) -> Lane {
 
 /// While the whole is left alone for a time: one refused annotation must not leave a load balancer with dead targets.
 fn paused(observed: &Observed, now: Instant) -> Step {
-    let (Known::Failed(Failed { applied, tried }), targets) = (&observed.known, &observed.targets) else { return Step::Rest };
+    let (Known::Failed(Failed { refused: true, applied, tried }), targets) = (&observed.known, &observed.targets) else {
+        return Step::Rest;
+    };
     let called_for = applied.as_ref().is_none_or(|applied| calls_for(applied, targets));
     if !called_for || tried.as_ref() == Some(&targets.set) || !holds_addresses(&observed.service) {
         return Step::Rest;

@@ -1,5 +1,5 @@
 //! Who goes first. Each Service waits in one lane; a lane before another goes first. Some places are kept for changes and one
-//! for other targets, and, while somebody waits there, more for other targets and some for work that goes on: none of them stands behind a storm of calls of
+//! for other targets, and, while somebody waits there, more for other targets, some for work that goes on and one for checks: none of them stands behind a storm of calls of
 //! another that take their time.
 use std::collections::{HashMap, VecDeque};
 
@@ -58,6 +58,11 @@ impl Lanes {
         self.running_in(lane) > 0 || self.waits(lane)
     }
 
+    /// Why a Service waits, if it does.
+    pub fn cause(&self, key: &str) -> Option<Cause> {
+        self.waiting.get(key).map(|(_, cause)| *cause)
+    }
+
     /// The Service waits no more.
     pub fn remove(&mut self, key: &str) {
         self.waiting.remove(key);
@@ -79,6 +84,7 @@ impl Lanes {
             // What runs may take long, and nodes that are gone cannot wait for that.
             Lane::Targets if limit >= 3 => 1,
             Lane::Again if self.waits(lane) => share(4),
+            Lane::Check | Lane::Paced if limit >= 5 && self.waits(lane) => 1,
             _ => 0,
         };
         share.saturating_sub(self.running_in(lane))

@@ -82,6 +82,8 @@ pub struct Applied {
 /// What is left of a load balancer that could not be made as asked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Failed {
+    /// Whether the cloud was there and did not do it. Then it may take other targets.
+    pub refused: bool,
     /// What it was made of when that last succeeded, if this process has seen that.
     pub applied: Option<Applied>,
     /// The targets that it was given in vain: the same ones are not tried again before the pause is over.

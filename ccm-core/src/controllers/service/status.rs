@@ -82,6 +82,11 @@ impl Status {
         self.once(service, Grade::Warning, event, &format!("Error {doing} load balancer: {error}"), &error.reason);
     }
 
+    /// A call was answered.
+    pub fn answered(&self, service: &Service) {
+        self.cloud.called(&service.key(), None);
+    }
+
     /// A look that changes nothing failed. Where that says something about all, readiness does.
     pub fn looked_in_vain(&self, service: &Service, error: &ProviderError) {
         tracing::debug!(service = service.key(), reason = error.reason, error = error.message, "a plan failed");

@@ -43,6 +43,8 @@ pub enum Next {
     Again(Pause),
     /// This was work during a pause, which goes on.
     Resume,
+    /// The same, and nothing is begun before: the cloud limits the rate of calls.
+    ResumeCalm(Option<Duration>),
     /// The same again, later, and nothing else before: the cloud limits the rate of calls.
     Calm(Option<Duration>),
     /// The provider does not answer plans after all.
@@ -52,7 +54,7 @@ pub enum Next {
 /// Reasons of errors that say what to do next.
 const CONFLICT: &str = "CONFLICT";
 const NOT_LEADING: &str = "NOT_LEADING";
-const INTERNAL: &str = "INTERNAL";
+const DEADLINE_EXCEEDED: &str = "DEADLINE_EXCEEDED";
 
 /// What an update does, for people.
 const UPDATING: &str = "updating the hosts of the";
@@ -123,11 +125,11 @@ impl Worker {
             Ok(service) => service,
             Err(error) => return self.failed_to_sync(&observed.service, error.into()).await,
         };
-        match self.ensured(observed, &service, set.clone()).await {
+        match self.ensured(observed, &service, set).await {
             Ok(ended) => ended,
             Err(_) if !observed.service.has_finalizer() && self.has_vanished(&service).await => self.undo(&service).await,
             Err(broken) => {
-                let known = broken.leaves(observed, (!broken.is_refusal()).then_some(set));
+                let known = broken.leaves(observed, None);
                 Ended { known, ..self.failed_to_sync(&service, broken).await }
             }
         }
@@ -180,7 +182,9 @@ impl Worker {
 
     async fn ensured(&self, observed: &Observed, service: &Service, set: TargetSet) -> Result<Ended, Broken> {
         let epoch = self.writer.gate().check()?.epoch;
-        match self.load_balancers.ensure(epoch, service, &set).await? {
+        let answer = self.load_balancers.ensure(epoch, service, &set).await?;
+        self.status.answered(service);
+        match answer {
             Progress::Done(ensured) => {
                 let after = act(&self.writer, service, Deed::Settle(&ensured)).await?;
                 self.status.ensured(service, set.targets().len());
@@ -195,18 +199,22 @@ impl Worker {
     /// Other targets for a load balancer that could not be made as asked, during the pause after that.
     async fn update_beside(&self, observed: &Observed) -> Ended {
         let set = &observed.targets.set;
-        let tried = Known::Failed(Failed { applied: previous(&observed.known), tried: Some(set.clone()) });
+        let applied = previous(&observed.known).map(|applied| Applied { unsure: true, ..applied });
+        let tried = Known::Failed(Failed { refused: true, applied, tried: Some(set.clone()) });
         match self.updated(observed).await {
             Ok(Ended { known: Known::Applied(applied), written, .. }) => {
-                Ended { known: Known::Failed(Failed { applied: Some(applied), tried: None }), next: Next::Resume, written }
+                let known = Known::Failed(Failed { refused: true, applied: Some(applied), tried: None });
+                Ended { known, next: Next::Resume, written }
             }
-            Ok(_) => Ended { known: tried, next: Next::Resume, written: None },
-            Err(broken) => {
-                if let Broken::Provider(error) = &broken
-                    && error.reason != CONFLICT
-                {
+            Ok(_) | Err(Broken::Write(_)) => Ended { known: tried, next: Next::Resume, written: None },
+            Err(Broken::Provider(error)) if is_shared(&error) => {
+                let after = if let Outcome::Retry { after } = error.outcome { after } else { None };
+                Ended { known: observed.known.clone(), next: Next::ResumeCalm(after), written: None }
+            }
+            Err(Broken::Provider(error)) => {
+                if !matches!(error.reason.as_str(), CONFLICT | NOT_LEADING) {
                     self.metrics.node_sync_errors.inc();
-                    self.status.failed(&observed.service, events::UPDATE_LOAD_BALANCER_FAILED, UPDATING, error);
+                    self.status.failed(&observed.service, events::UPDATE_LOAD_BALANCER_FAILED, UPDATING, &error);
                 }
                 Ended { known: tried, next: Next::Resume, written: None }
             }
@@ -236,7 +244,9 @@ impl Worker {
         let (service, set) = (&observed.service, &observed.targets.set);
         self.metrics.syncs.inc();
         let epoch = self.writer.gate().check()?.epoch;
-        match self.load_balancers.update(epoch, service, set).await? {
+        let answer = self.load_balancers.update(epoch, service, set).await?;
+        self.status.answered(service);
+        match answer {
             Progress::Done(extras) => {
                 let after = act(&self.writer, service, Deed::Annotate(&extras.annotations)).await?;
                 self.status.updated(service, set.targets().len(), observed.turn != Turn::Pause);
@@ -261,7 +271,9 @@ impl Worker {
     async fn deleted(&self, service: &Service, keeps_finalizer: bool) -> Result<Ended, Broken> {
         self.status.deleting(service);
         let epoch = self.writer.gate().check()?.epoch;
-        match self.load_balancers.delete(epoch, service).await? {
+        let answer = self.load_balancers.delete(epoch, service).await?;
+        self.status.answered(service);
+        match answer {
             Progress::InProgress { poll_after, message } => self.in_progress(service, poll_after, &message).await,
             // The contract has no such answer to a deletion: only "done" lets go of a Service.
             Progress::ImplementedElsewhere(_) => Ok(Ended { known: Known::Doubt, next: BACK_OFF, written: None }),
@@ -282,7 +294,11 @@ impl Worker {
                 Ended { known: observed.known.clone(), next: Next::NoPlans, written: None }
             }
             Err(broken) if purpose == Purpose::Restart => self.unplanned(observed, broken).await,
-            Err(broken) => self.looked_in_vain(observed, broken),
+            // The next round looks again.
+            Err(broken) => match self.looked_in_vain(observed, broken) {
+                ended if matches!(ended.next, Next::Calm(_)) => ended,
+                ended => Ended { next: Next::Resume, ..ended },
+            },
         }
     }
 
@@ -291,9 +307,10 @@ impl Worker {
         match &broken {
             Broken::Provider(error) if error.outcome == Outcome::Terminal && !is_about_credentials(error) => {
                 let ended = self.failed_to_sync(&observed.service, broken).await;
-                Ended { known: Known::Failed(Failed::default()), ..ended }
+                Ended { known: Known::Failed(Failed { refused: true, ..Failed::default() }), ..ended }
             }
-            Broken::Provider(error) if error.reason == INTERNAL => {
+            // Ensure, which has more time, is made sure of by the other rules.
+            Broken::Provider(error) if error.is_defect() || error.reason == DEADLINE_EXCEEDED => {
                 Ended { known: Known::InTurn, ..self.looked_in_vain(observed, broken) }
             }
             _ => self.looked_in_vain(observed, broken),
@@ -314,7 +331,9 @@ impl Worker {
             (Known::Applied(applied), Purpose::Drift) => applied.set.clone(),
             _ => observed.targets.set.clone(),
         };
-        match self.load_balancers.plan(service, &set).await? {
+        let answer = self.load_balancers.plan(service, &set).await?;
+        self.status.answered(service);
+        match answer {
             Progress::Done(Planned::AsAsked(ensured)) => self.as_asked(observed, set, &ensured).await,
             Progress::Done(Planned::Changes(changes)) => Ok(self.differs(observed, purpose, &changes)),
             // What the cloud is at work on is looked at in the next round.
@@ -403,17 +422,12 @@ impl Ended {
 }
 
 impl Broken {
-    /// Whether the cloud took the call and could not do what it asked: other calls may succeed. One that is away fails all.
-    fn is_refusal(&self) -> bool {
-        matches!(self, Self::Provider(error) if error.outcome == Outcome::Terminal || error.reason == INTERNAL)
-    }
-
     /// What is known of a load balancer that was not made as asked; `tried` are targets that it was given in vain.
     fn leaves(&self, observed: &Observed, tried: Option<TargetSet>) -> Known {
-        match self {
-            Self::Provider(_) => Known::Failed(Failed { applied: previous(&observed.known), tried }),
-            Self::Write(_) => Known::Doubt,
-        }
+        let Self::Provider(error) = self else { return Known::Doubt };
+        let refused = error.outcome == Outcome::Terminal || error.is_defect();
+        let unsure = |applied| Applied { unsure: !refused || tried.is_some(), ..applied };
+        Known::Failed(Failed { refused, applied: previous(&observed.known).map(unsure), tried })
     }
 }
 

@@ -123,6 +123,11 @@ impl World {
     pub async fn run_for(&mut self, time: Duration) {
         let left = self.ctx.nodes.list().into_iter().filter(|node| self.api.object(&path(node)).is_some());
         self.ctx.nodes = Nodes::fixed(left.map(|node| (*node).clone()));
+        self.run_on(time).await;
+    }
+
+    /// The same, with the view that there is.
+    pub async fn run_on(&mut self, time: Duration) {
         let shutdown = CancellationToken::new();
         let store = StateStore::new(self.api.client(), "simulated");
         let running = tokio::spawn(run(self.ctx.clone(), store, LifecycleConfig::default(), shutdown.clone()));

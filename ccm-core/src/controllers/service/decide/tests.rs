@@ -180,7 +180,7 @@ fn during_a_pause_only_other_targets_are_given_and_the_same_are_not_tried_twice(
             Known::Applied(applied) => applied,
             other => panic!("{other:?}"),
         };
-        Known::Failed(Failed { applied: had.map(made_of), tried: tried.map(set) })
+        Known::Failed(Failed { refused: true, applied: had.map(made_of), tried: tried.map(set) })
     };
     let (both, one) = (targets(&["n1", "n2"], None), targets(&["n1"], None));
     for (name, it, step) in [
@@ -190,6 +190,7 @@ fn during_a_pause_only_other_targets_are_given_and_the_same_are_not_tried_twice(
         ("these were tried", paused(failed(), left(Some(&one), Some(&["n1", "n2"]))), Step::Rest),
         ("others were tried", paused(failed(), left(Some(&one), Some(&["n1"]))), update),
         ("it has no address", paused(just_held(), left(None, None)), Step::Rest),
+        ("the cloud is away", paused(failed(), Known::Failed(Failed::default())), Step::Rest),
         ("nobody knows how it is", paused(failed(), Known::Doubt), Step::Rest),
         ("it was finished before", paused(finished("s"), Known::Nothing), Step::Rest),
     ] {

@@ -40,9 +40,9 @@ fn mass_work_leaves_a_quarter_of_the_places_to_changes_and_all_but_targets_one_t
 
 #[test]
 fn no_lane_that_somebody_waits_in_is_kept_out_by_another() {
-    let lanes = [Lane::Change, Lane::Targets, Lane::Again];
+    let lanes = ORDER;
     for (hog, other) in lanes.into_iter().flat_map(|hog| lanes.map(|other| (hog, other))).filter(|(hog, other)| hog != other) {
-        for limit in [4, 10, 50] {
+        for limit in [5, 8, 10, 50] {
             let keys: Vec<_> = (0..100).map(|it| format!("h{it}")).collect();
             let mut lanes = waiting(&keys.iter().map(|key| (key.as_str(), hog)).collect::<Vec<_>>());
             lanes.add("o".to_owned(), other, Cause::Changed);

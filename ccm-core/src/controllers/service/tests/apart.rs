@@ -2,12 +2,16 @@
 //! work while some calls take their time.
 use serde_json::json;
 
-use super::fixtures::{Reply, Verb, World, config, finished, key, node, provider, refusal, service, with, without_plans};
+use super::fixtures::{
+    Reply, Verb, World, config, ensured, finished, key, node, provider, refusal, service, with, without_plans,
+};
 use super::{SECOND, pass, settle, start, start_with, until};
 use crate::controllers::service::{Duration, ServiceConfig};
+use crate::model::load_balancer::{Ensured, Extras};
 use crate::model::provider_info::ProviderInfo;
 use crate::names::events;
 use crate::provider::Outcome;
+use crate::runtime::health::Check;
 
 fn refused() -> Reply {
     Reply::Fail(refusal(Outcome::Terminal, "USER_CONFIGURATION"))
@@ -68,6 +72,59 @@ async fn an_update_that_fails_beside_a_refusal_is_tried_again_no_sooner_than_tha
 }
 
 #[tokio::test(start_paused = true)]
+async fn targets_beside_a_refusal_heed_the_clouds_rate_limit() {
+    const MANY: usize = 30;
+    let world = World::new((0..MANY).map(|it| service(&format!("s{it}"))), [node("n1")]);
+    let running = start(&world);
+    until("all are done", || (0..MANY).all(|it| world.is_done(&format!("s{it}")))).await;
+    world.cloud.always(Verb::Ensure, Some(refused()));
+    (0..MANY).for_each(|it| annotate(&world, &format!("s{it}"), "impossible"));
+    until("all are refused", || world.cloud.answered(Verb::Ensure) == 2 * MANY).await;
+    world.cloud.always(Verb::Update, Some(Reply::Fail(refusal(Outcome::Retry { after: Some(SECOND) }, "RATE_LIMITED"))));
+    world.server.put_node(node("n2"));
+    until("the first are limited", || world.cloud.answered(Verb::Update) > 0).await;
+    world.cloud.always(Verb::Update, None);
+    pass(SECOND / 2).await;
+    let limited = world.cloud.count(Verb::Update);
+    assert!(limited <= 10, "{limited} calls although the cloud wanted peace");
+    pass(SECOND * 2).await;
+    assert_eq!(world.cloud.count(Verb::Update), MANY + limited, "and then all, without a pause of their own");
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cloud_that_is_away_is_left_alone_whatever_nodes_do() {
+    let world = World::new([service("a")], [node("n1")]);
+    let running = start(&world);
+    until("a is done", || world.is_done("a")).await;
+    let later = Outcome::Retry { after: Some(SECOND * 60) };
+    world.cloud.always(Verb::Ensure, Some(Reply::Fail(refusal(later, "UNAVAILABLE"))));
+    annotate(&world, "a", "other");
+    until("it failed", || world.cloud.answered(Verb::Ensure) == 2).await;
+    world.server.put_node(node("n2"));
+    pass(SECOND * 50).await;
+    assert_eq!(world.cloud.mutations(), 2);
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn targets_beside_a_refusal_of_which_the_end_is_not_known_are_undone() {
+    let world = World::new([service("a")], [node("n1")]);
+    let running = start(&world);
+    until("a is done", || world.is_done("a")).await;
+    world.cloud.always(Verb::Ensure, Some(refused()));
+    annotate(&world, "a", "impossible");
+    until("it is refused", || world.cloud.count(Verb::Ensure) == 2).await;
+    world.cloud.reply(Verb::Update, "a", [Reply::Busy(SECOND)]);
+    world.server.put_node(node("n2"));
+    until("the cloud has begun", || world.cloud.answered(Verb::Update) == 1).await;
+    world.remove_node("n2");
+    until("it is undone", || world.cloud.count(Verb::Update) == 2).await;
+    assert_eq!(last_targets(&world, Verb::Update), ["n1"]);
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_service_that_was_refused_before_a_restart_gets_the_present_targets() {
     let failing = with(finished("a"), |it| it["status"]["conditions"][0]["status"] = json!("False"));
     let world = World::new([failing], [node("n1")]);
@@ -92,12 +149,16 @@ async fn a_plan_that_is_refused_after_a_restart_is_told_and_targets_follow_the_n
 
 #[tokio::test(start_paused = true)]
 async fn a_provider_whose_plans_are_defective_is_asked_by_ensure_in_turn() {
-    let world = World::new((0..5).map(|it| finished(&format!("s{it}"))), [node("n1")]);
-    world.cloud.always(Verb::Plan, Some(Reply::Fail(refusal(Outcome::Retry { after: None }, "INTERNAL"))));
-    let running = start(&world);
-    pass(Duration::from_mins(1)).await;
-    assert_eq!((world.cloud.count(Verb::Ensure), world.cloud.most_at_once() <= 5), (5, true));
-    running.stop().await;
+    for (outcome, reason) in
+        [(Outcome::Retry { after: None }, "INTERNAL"), (Outcome::Unknown, "UNKNOWN"), (Outcome::Unknown, "DEADLINE_EXCEEDED")]
+    {
+        let world = World::new((0..5).map(|it| finished(&format!("s{it}"))), [node("n1")]);
+        world.cloud.always(Verb::Plan, Some(Reply::Fail(refusal(outcome, reason))));
+        let running = start(&world);
+        pass(Duration::from_mins(1)).await;
+        assert_eq!(world.cloud.count(Verb::Ensure), 5, "{reason}");
+        running.stop().await;
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -109,7 +170,8 @@ async fn credentials_that_are_refused_to_a_plan_are_told_in_readiness_and_cost_n
     assert!(world.health.checks().contains_key("cloud-credentials"));
     assert_eq!((world.cloud.mutations(), world.server.service_writes("default/a").len()), (0, 0));
     world.cloud.always(Verb::Plan, None);
-    until("it is looked at", || world.cloud.answered(Verb::Plan) > 1).await;
+    let well = || world.health.checks().get("cloud-credentials") == Some(&Check::Ok);
+    until("it is looked at, and readiness is well", well).await;
     running.stop().await;
 }
 
@@ -217,6 +279,8 @@ async fn an_outage_during_the_round_after_a_restart_makes_no_storm_when_it_ends(
 #[tokio::test(start_paused = true)]
 async fn another_build_of_the_provider_is_asked_about_every_load_balancer() {
     let world = World::new([service("a")], [node("n1")]);
+    let extras = Extras { annotations: [("fake/name".to_owned(), "a-1".to_owned())].into(), ..Extras::default() };
+    world.cloud.always(Verb::Ensure, Some(Reply::Done(Ensured { extras, ..ensured() })));
     let running = start(&world);
     until("a is done", || world.is_done("a")).await;
     world.cloud.reply(Verb::Plan, "a", [Reply::Changes("another health check")]);
