@@ -6,6 +6,7 @@
 pub mod act;
 pub mod decide;
 pub mod lanes;
+mod memory;
 pub mod observe;
 pub mod status;
 pub mod targets;
@@ -24,7 +25,8 @@ use tokio_util::sync::CancellationToken;
 
 use self::decide::{Classes, Lane, Step, decide, fingerprint, seen};
 use self::lanes::Lanes;
-use self::observe::{Failed, Known, Observed, Turn};
+use self::memory::Memory;
+use self::observe::{Known, Observed, Turn};
 use self::status::Status;
 use self::targets::{Roster, Targets};
 use self::timing::Timing;
@@ -123,18 +125,6 @@ struct Provider {
     targets: Targets,
     /// Whether it answers plans, as far as it has not shown otherwise.
     plans: bool,
-}
-
-/// What is remembered of one Service.
-#[derive(Default)]
-struct Memory {
-    uid: String,
-    /// What it was like when it was last worked at, or first seen.
-    seen: u64,
-    /// What the nodes were like when it was first seen.
-    trigger: Option<Arc<str>>,
-    known: Known,
-    check_due: bool,
 }
 
 impl Driver {
@@ -397,8 +387,7 @@ impl Driver {
         let ended = ended.unwrap_or(Ended { known: Known::Doubt, next: again, written: None });
         ended.written.into_iter().for_each(|version| self.written.note(&key, version));
         if let Some(memory) = self.memory.get_mut(&key) {
-            memory.known = if lane == Lane::Paced { paced(ended.known, ended.next) } else { ended.known };
-            memory.check_due = false;
+            memory.learn(ended.known, ended.next, lane);
         }
         self.follow(&key, ended.next);
     }
@@ -424,7 +413,7 @@ impl Driver {
             }
             Next::Resume => self.queue.finish_beside(key),
             Next::ResumeCalm(after) => {
-                self.timing.calm(after, now());
+                self.calm(after);
                 self.queue.finish_beside(key);
                 self.queue.add(key.to_owned(), Cause::Changed);
             }
@@ -448,17 +437,25 @@ impl Driver {
                 self.queue.add(key.to_owned(), Cause::Changed);
             }
             Next::Calm(after) => {
-                let calm = self.timing.calm(after, now());
+                let calm = self.calm(after);
                 self.queue.retry(key, Pause::Exactly(calm));
             }
         }
     }
 
+    /// The cloud limits the rate of calls: all wait, for so long.
+    fn calm(&mut self, after: Option<Duration>) -> Duration {
+        let (news, calm) = (!self.timing.is_calm(now()), self.timing.calm(after, now()));
+        if news {
+            tracing::warn!(?calm, "the cloud limits the rate of calls: work on load balancers waits");
+        }
+        calm
+    }
+
     fn forget(&mut self, key: &str) {
         self.queue.forget(key);
         self.lanes.remove(key);
-        let left = |known: &Known| matches!(known, Known::Applied(_) | Known::Failed(Failed { applied: Some(_), .. }));
-        if let Some(Memory { uid, .. }) = self.memory.remove(key).filter(|memory| left(&memory.known)) {
+        if let Some(Memory { uid, .. }) = self.memory.remove(key).filter(Memory::has_load_balancer) {
             tracing::warn!(
                 service = key,
                 uid,
@@ -467,15 +464,6 @@ impl Driver {
         }
         self.written.forget(key);
         self.worker.status.forget(key);
-    }
-}
-
-/// What is known after a call that was made just to be sure: where the cloud could not say, the next one is no more urgent.
-fn paced(known: Known, next: Next) -> Known {
-    match (&known, next) {
-        (Known::Failed(failed), _) if failed.refused => known,
-        (_, Next::Again(Pause::BackOff { .. }) | Next::Calm(_)) => Known::InTurn,
-        _ => known,
     }
 }
 
