@@ -92,7 +92,10 @@ fn set(known: &mut BTreeMap<String, String>, about: &str, words: Option<String>)
     match words {
         None => known.remove(about).is_some(),
         Some(words) if known.get(about) == Some(&words) => false,
-        Some(words) => known.insert(about.to_owned(), words).is_none_or(|_| true),
+        Some(words) => {
+            known.insert(about.to_owned(), words);
+            true
+        }
     }
 }
 

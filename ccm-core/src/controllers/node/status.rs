@@ -1,39 +1,28 @@
 //! Tells people what became of a node: events, each once, one log line for every node that was initialised, metrics.
-use std::collections::{HashMap, HashSet};
-
 use jiff::Timestamp;
-use parking_lot::Mutex;
 
 use super::act::Acted;
 use super::decide::{Discarded, Plan, Remark};
 use crate::cluster::events::{Events, Grade, Note};
+use crate::controllers::told::Told;
 use crate::model::node::Node;
 use crate::names::{events, labels};
 use crate::provider::{Outcome, ProviderError};
 use crate::runtime::cloud_health::CloudHealth;
 use crate::runtime::metrics::NodeMetrics;
 
-/// How many remarks are remembered of one node, so that a provider whose words never repeat fills no memory.
-const REMEMBERED: usize = 64;
-
 /// Tells, and remembers what it told, so that a remark is made once for each node and not at every look-up.
 pub struct Status {
     events: Events,
     metrics: NodeMetrics,
     cloud: CloudHealth,
-    told: Mutex<HashMap<String, Told>>,
-}
-
-#[derive(Default)]
-struct Told {
-    uid: String,
-    remarks: HashSet<Remark>,
+    told: Told<Remark>,
 }
 
 impl Status {
     /// Nothing has been told yet.
     pub fn new(events: Events, metrics: NodeMetrics, cloud: CloudHealth) -> Self {
-        Self { events, metrics, cloud, told: Mutex::default() }
+        Self { events, metrics, cloud, told: Told::default() }
     }
 
     /// What followed from an answer.
@@ -66,7 +55,7 @@ impl Status {
 
     /// The node is gone.
     pub fn forget(&self, name: &str) {
-        self.told.lock().remove(name);
+        self.told.forget(name);
         self.cloud.forget(name);
     }
 
@@ -87,19 +76,10 @@ impl Status {
     }
 
     fn tell(&self, node: &Node, remark: &Remark) {
-        if self.is_news(node, remark) {
+        if self.told.is_news(&node.name, &node.uid, remark.clone()) {
             tracing::warn!(node = node.name, reason = remark.reason, "{}", remark.message);
             self.publish(node, Remark::GRADE, remark.clone());
         }
-    }
-
-    fn is_news(&self, node: &Node, remark: &Remark) -> bool {
-        let mut told = self.told.lock();
-        let told = told.entry(node.name.clone()).or_default();
-        if told.uid != node.uid || told.remarks.len() >= REMEMBERED {
-            *told = Told { uid: node.uid.clone(), ..Told::default() };
-        }
-        told.remarks.insert(remark.clone())
     }
 
     fn publish(&self, node: &Node, grade: Grade, remark: Remark) {

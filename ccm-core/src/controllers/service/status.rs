@@ -1,11 +1,8 @@
 //! Tells people what becomes of a Service's load balancer: events, each failure once, a log line, metrics. The condition is
 //! written by `act`, since it is a write to the Service.
-use std::collections::{HashMap, HashSet};
-
-use parking_lot::Mutex;
-
 use super::decide::Frozen;
 use crate::cluster::events::{Events, Grade, Note};
+use crate::controllers::told::Told;
 use crate::model::instance::Warning;
 use crate::model::service::Service;
 use crate::names::events;
@@ -13,27 +10,19 @@ use crate::provider::ProviderError;
 use crate::runtime::cloud_health::CloudHealth;
 use crate::runtime::metrics::ServiceMetrics;
 
-/// How many different remarks are remembered of one Service.
-const REMEMBERED: usize = 64;
-
 /// Tells, and remembers what it told.
 pub struct Status {
     events: Events,
     metrics: ServiceMetrics,
     cloud: CloudHealth,
-    told: Mutex<HashMap<String, Told>>,
-}
-
-#[derive(Default)]
-struct Told {
-    uid: String,
-    remarks: HashSet<(String, String)>,
+    /// By reason, and what the remark is about.
+    told: Told<(String, String)>,
 }
 
 impl Status {
     /// Nothing has been told yet.
     pub fn new(events: Events, metrics: ServiceMetrics, cloud: CloudHealth) -> Self {
-        Self { events, metrics, cloud, told: Mutex::default() }
+        Self { events, metrics, cloud, told: Told::default() }
     }
 
     /// A load balancer is about to be made or changed.
@@ -143,7 +132,7 @@ impl Status {
 
     /// The Service is gone, or whatever was wrong is mended.
     pub fn forget(&self, key: &str) {
-        self.told.lock().remove(key);
+        self.told.forget(key);
         self.cloud.forget(key);
     }
 
@@ -168,12 +157,7 @@ impl Status {
     }
 
     fn is_news(&self, service: &Service, reason: &str, about: &str) -> bool {
-        let mut told = self.told.lock();
-        let told = told.entry(service.key()).or_default();
-        if told.uid != service.uid || told.remarks.len() >= REMEMBERED {
-            *told = Told { uid: service.uid.clone(), ..Told::default() };
-        }
-        told.remarks.insert((reason.to_owned(), about.to_owned()))
+        self.told.is_news(&service.key(), &service.uid, (reason.to_owned(), about.to_owned()))
     }
 
     fn publish(&self, service: &Service, grade: Grade, reason: String, message: String) {

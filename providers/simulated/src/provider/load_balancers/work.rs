@@ -75,7 +75,7 @@ pub(super) fn split(found: Found, mark: &Mark) -> (Vec<LoadBalancer>, Vec<LoadBa
     found.load_balancers.into_iter().partition(|one| one.wanted.mark.is_same_owner(mark))
 }
 
-pub(super) fn not_owned(other: &LoadBalancer) -> ProviderError {
+fn not_owned(other: &LoadBalancer) -> ProviderError {
     let mark = &other.wanted.mark;
     ProviderError::not_owned(format!(
         "load balancer {} belongs to service {}/{} (UID {}) of cluster {}; rename or remove it there",
