@@ -1,7 +1,7 @@
 //! Who goes first. Each Service waits in one lane; a lane before another goes first. Some places are kept for changes and one
 //! for other targets, and, while somebody waits there, more for other targets, some for work that goes on and one for checks: none of them stands behind a storm of calls of
 //! another that take their time.
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 
 use super::decide::Lane;
 use crate::controllers::queue::Cause;
@@ -15,20 +15,32 @@ const ORDER: [Lane; 5] = [Lane::Change, Lane::Targets, Lane::Again, Lane::Check,
 /// The lanes.
 #[derive(Debug, Default)]
 pub struct Lanes {
-    waiting: HashMap<String, (Lane, Cause)>,
-    lines: HashMap<Lane, VecDeque<String>>,
+    waiting: HashMap<String, Place>,
+    /// Who waits in each, by number.
+    lines: HashMap<Lane, BTreeMap<u64, String>>,
+    /// The last number that was given.
+    last: u64,
     running: HashMap<Lane, usize>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    lane: Lane,
+    number: u64,
+    cause: Cause,
 }
 
 impl Lanes {
     /// Puts a Service into a lane; one that waits in another already moves.
     pub fn add(&mut self, key: String, lane: Lane, cause: Cause) {
-        let before = self.waiting.get(&key).copied();
-        let cause = before.map_or(cause, |(_, before)| cause.max(before));
-        if before.is_none_or(|(before, _)| before != lane) {
-            self.lines.entry(lane).or_default().push_back(key.clone());
+        if let Some(place) = self.waiting.get_mut(&key).filter(|place| place.lane == lane) {
+            place.cause = cause.max(place.cause);
+            return;
         }
-        self.waiting.insert(key, (lane, cause));
+        let cause = self.remove(&key).map_or(cause, |before| cause.max(before));
+        self.last += 1;
+        self.lines.entry(lane).or_default().insert(self.last, key.clone());
+        self.waiting.insert(key, Place { lane, number: self.last, cause });
     }
 
     /// The Service that goes next, while at most `limit` are at work.
@@ -60,12 +72,14 @@ impl Lanes {
 
     /// Why a Service waits, if it does.
     pub fn cause(&self, key: &str) -> Option<Cause> {
-        self.waiting.get(key).map(|(_, cause)| *cause)
+        self.waiting.get(key).map(|place| place.cause)
     }
 
-    /// The Service waits no more.
-    pub fn remove(&mut self, key: &str) {
-        self.waiting.remove(key);
+    /// The Service waits no more; answers why it did.
+    pub fn remove(&mut self, key: &str) -> Option<Cause> {
+        let Place { lane, number, cause } = self.waiting.remove(key)?;
+        self.lines.get_mut(&lane)?.remove(&number);
+        Some(cause)
     }
 
     fn has_room(&self, lane: Lane, limit: usize) -> bool {
@@ -95,19 +109,13 @@ impl Lanes {
     }
 
     fn waits(&self, lane: Lane) -> bool {
-        let waits = |key: &String| self.waiting.get(key).is_some_and(|(it, _)| *it == lane);
-        self.lines.get(&lane).is_some_and(|line| line.iter().any(waits))
+        self.lines.get(&lane).is_some_and(|line| !line.is_empty())
     }
 
-    /// The first of a line that still waits in it: who moved to another lane has left its name behind.
+    /// The first of a line.
     fn pop(&mut self, lane: Lane) -> Option<(String, Cause)> {
-        let line = self.lines.get_mut(&lane)?;
-        while let Some(key) = line.pop_front() {
-            if self.waiting.get(&key).is_some_and(|(it, _)| *it == lane) {
-                let (_, cause) = self.waiting.remove(&key)?;
-                return Some((key, cause));
-            }
-        }
-        None
+        let (_, key) = self.lines.get_mut(&lane)?.pop_first()?;
+        let place = self.waiting.remove(&key)?;
+        Some((key, place.cause))
     }
 }
