@@ -1,21 +1,15 @@
 //! Tables for people: columns as wide as what is in them.
+use comfy_table::Table;
+use comfy_table::presets::NOTHING;
 
 /// Rows under a heading, each line ended.
 pub fn render<const N: usize>(heading: [&str; N], rows: &[[String; N]]) -> String {
-    let mut widths = heading.map(str::len);
-    for row in rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = cell.chars().count().max(*width);
-        }
+    let mut table = Table::new();
+    table.load_preset(NOTHING).set_header(heading).add_rows(rows);
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
     }
-    let heading = heading.map(String::from);
-    let lines = std::iter::once(&heading).chain(rows).map(|row| line(row, &widths));
-    lines.collect()
-}
-
-fn line(row: &[String], widths: &[usize]) -> String {
-    let cells: Vec<_> = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
-    format!("{}\n", cells.join("  ").trim_end())
+    table.trim_fmt() + "\n"
 }
 
 #[cfg(test)]
