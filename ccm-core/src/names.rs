@@ -73,11 +73,11 @@ pub mod events {
     pub const DELETING_NODE: &str = "DeletingNode";
     /// Deleting a node failed.
     pub const DELETING_NODE_FAILED: &str = "DeletingNodeFailed";
-    /// The deletion breaker holds.
+    /// A deletion breaker tripped.
     pub const DELETION_BREAKER_TRIPPED: &str = "NodeDeletionBreakerTripped";
-    /// The deletion breaker was released.
+    /// An operator released a deletion breaker.
     pub const DELETION_BREAKER_RELEASED: &str = "NodeDeletionBreakerReleased";
-    /// The deletion breaker closed by itself: the cloud knows all machines again.
+    /// A deletion breaker closed by itself: its reason is gone.
     pub const DELETION_BREAKER_RESET: &str = "NodeDeletionBreakerReset";
     /// Nodes are not deleted for now, and why.
     pub const NODE_DELETION_PAUSED: &str = "NodeDeletionPaused";

@@ -72,3 +72,26 @@ async fn another_cloud(herd: &Herd) -> Result<()> {
     herd.world.event("CloudIdentityChanged").await?;
     nobody_goes(herd).await
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_that_were_cordoned_when_they_were_not_ready_outlive_a_lie_about_all() -> Result<()> {
+    let herd = Herd::of(200).await?;
+    herd.kubelets.report(&herd.names, false).await?;
+    herd.kubelets.cordon(&herd.names[..99]).await?;
+    herd.provider.set_fault("not-found-all").await?;
+    herd.core.breaker_holds().await?;
+    herd.all_stay(6).await?;
+    assert_eq!(herd.world.audit().node_writes()?.deleted, Vec::<String>::new());
+    herd.end().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn machines_that_are_all_called_deleted_cost_no_node() -> Result<()> {
+    let herd = Herd::of(12).await?;
+    herd.kubelets.report(&herd.names, false).await?;
+    herd.provider.machines("terminate", &herd.names).await?;
+    herd.core.breaker_holds().await?;
+    herd.core.readiness_says("release-breaker").await?;
+    herd.all_stay(6).await?;
+    herd.end().await
+}

@@ -1,5 +1,5 @@
 //! What must survive a restart and a change of leader: the accepted cloud identity, the epoch, which nodes were deleted and
-//! which breakers hold. It lives in one ConfigMap for each provider, readable with kubectl.
+//! which breakers are tripped. It lives in one ConfigMap for each provider, readable with kubectl.
 //!
 //! This module keeps the facts and writes them safely. It judges nothing: what may be deleted is for the controllers to decide.
 mod codec;
@@ -31,7 +31,7 @@ pub struct State {
     pub deletions: Option<Vec<Deletion>>,
     /// Until then nothing is deleted for mere absence, because an earlier history was lost.
     pub budget_spent_until: Option<Timestamp>,
-    /// The breakers that hold.
+    /// The breakers that are tripped.
     pub trips: Vec<Trip>,
     /// The breakers that an operator released within the last window.
     pub releases: Vec<Release>,
@@ -68,17 +68,55 @@ pub struct Deletion {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
-    /// The cloud does not know the machine, and nobody had said that it would go. The only cause that a budget counts.
+    /// The cloud does not know the machine, and nothing marked the node for removal. The only cause that a budget counts.
     Absent,
     /// The cloud knows that the machine was deleted.
     Deleted,
-    /// The node was cordoned, or tainted by cluster-autoscaler, before its machine went.
-    MeantToGo,
-    /// An operator released the breaker that held it.
+    /// A planned removal: the node was cordoned, or tainted by cluster-autoscaler, while it was Ready.
+    #[serde(alias = "meant-to-go")]
+    Planned,
+    /// An operator released the breaker that blocked it.
     Released,
 }
 
-/// How much of the cluster a breaker holds.
+/// The rule that tripped a breaker. It says which deletions the breaker blocks, and when it closes by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rule {
+    /// More machines are not known than the budget allows. Blocks mere absence.
+    #[default]
+    Budget,
+    /// The provider does not find enough of the other nodes' machines. Blocks absence, also of planned removals.
+    NotFound,
+    /// The provider says of too many other nodes' machines that they are deleted. Blocks everything.
+    NotAlive,
+    /// The provider denies the machines of Ready nodes. Blocks everything.
+    ReadyDenied,
+}
+
+impl Rule {
+    /// Whether a breaker that this rule tripped blocks a deletion for this cause. A release always counts.
+    pub fn blocks(self, cause: Cause) -> bool {
+        match cause {
+            Cause::Released => false,
+            Cause::Absent => true,
+            Cause::Planned => self != Self::Budget,
+            Cause::Deleted => matches!(self, Self::NotAlive | Self::ReadyDenied),
+        }
+    }
+
+    /// A word for the breaker's id.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Budget => "budget",
+            Self::NotFound => "not-found",
+            Self::NotAlive => "not-alive",
+            Self::ReadyDenied => "ready-denied",
+        }
+    }
+}
+
+/// How much of the cluster a breaker concerns.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
@@ -98,16 +136,19 @@ impl Scope {
     }
 }
 
-/// A breaker that holds: within its scope nothing is deleted for mere absence.
+/// A breaker that is tripped: within its scope nothing is deleted for a cause that its rule blocks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trip {
     /// What the operator names to release it.
     pub id: String,
-    /// Where it holds.
+    /// Which rule tripped it.
+    #[serde(default)]
+    pub rule: Rule,
+    /// Where it blocks.
     pub scope: Scope,
     /// What was seen, for people.
     pub reason: String,
-    /// How many nodes were seen absent.
+    /// How many nodes it concerns.
     pub count: usize,
     /// They by name, with their UIDs, in full up to some thousands. A release is for exactly these.
     pub nodes: BTreeMap<String, String>,
@@ -118,6 +159,30 @@ pub struct Trip {
 impl Trip {
     /// The most nodes that a trip lists: about 200 KiB of a ConfigMap's 1 MiB.
     pub const LISTED: usize = 2000;
+
+    /// A breaker that trips now and lists these nodes: UIDs by name.
+    pub fn new<'a>(
+        rule: Rule,
+        scope: Scope,
+        reason: String,
+        nodes: impl IntoIterator<Item = (&'a str, &'a str)>,
+        at: Timestamp,
+    ) -> Self {
+        let place = match &scope {
+            Scope::Cluster => "cluster".to_owned(),
+            Scope::Zone(zone) if zone.is_empty() => "no-zone".to_owned(),
+            Scope::Zone(zone) => format!("zone-{zone}"),
+        };
+        let id = format!("{place}-{}-{}", rule.word(), at.strftime("%Y%m%d-%H%M%S"));
+        let all: BTreeMap<_, _> = nodes.into_iter().map(|(name, uid)| (name.to_owned(), uid.to_owned())).collect();
+        let count = all.len();
+        Self { id, rule, scope, reason, count, nodes: all.into_iter().take(Self::LISTED).collect(), at }
+    }
+
+    /// Whether it blocks a deletion in this zone for this cause.
+    pub fn blocks(&self, zone: Option<&str>, cause: Cause) -> bool {
+        self.scope.covers(zone) && self.rule.blocks(cause)
+    }
 
     /// Whether it lists exactly this object, not another of the same name.
     pub fn lists(&self, name: &str, uid: &str) -> bool {

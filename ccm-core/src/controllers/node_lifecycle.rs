@@ -4,21 +4,24 @@
 //! itself. IT CANNOT DELETE YOUR CLUSTER: each rule is in `decide`, and `act` asks again before every DELETE.
 mod act;
 mod decide;
+mod marks;
+mod observations;
 mod observe;
-mod sightings;
 mod status;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::act::ActError;
 use self::decide::breaker::Budget;
-use self::decide::{Observed, Plan, QuietSince};
-use self::sightings::Sightings;
+use self::decide::{Memory, Observed, Plan};
+use self::marks::Marks;
+use self::observations::Observations;
 use self::status::Status;
 use super::NodeContext;
 use crate::cluster::state::{State, StateError, StateStore};
@@ -71,11 +74,12 @@ pub async fn run(ctx: NodeContext, store: StateStore, config: LifecycleConfig, s
         return;
     }
     let mut lifecycle = Lifecycle::new(ctx, store, config);
+    let mut changes = lifecycle.ctx.nodes.subscribe();
     loop {
         let begun = Instant::now();
         lifecycle.tick(&shutdown).await;
-        let next = tokio::time::sleep_until(lifecycle.next_tick(begun));
-        if shutdown.run_until_cancelled(next).await.is_none() {
+        let next = lifecycle.next_tick(begun);
+        if shutdown.run_until_cancelled(lifecycle.watch_marks(&mut changes, next)).await.is_none() {
             return;
         }
     }
@@ -85,8 +89,9 @@ struct Lifecycle {
     ctx: NodeContext,
     store: StateStore,
     config: LifecycleConfig,
-    sightings: Sightings,
-    quiet_since: QuietSince,
+    observations: Observations,
+    marks: Marks,
+    memory: Memory,
     /// As it is in the cluster; `None` if that has to be found out.
     state: Option<State>,
     /// The last tick lost a race and is to be repeated soon.
@@ -97,15 +102,30 @@ struct Lifecycle {
 impl Lifecycle {
     fn new(ctx: NodeContext, store: StateStore, config: LifecycleConfig) -> Self {
         let status = Status::new(&ctx, store.name());
-        let (sightings, quiet_since) = (Sightings::default(), QuietSince::default());
-        Self { ctx, store, config, sightings, quiet_since, state: None, repeat: false, status }
+        let (observations, marks, memory) = Default::default();
+        Self { ctx, store, config, observations, marks, memory, state: None, repeat: false, status }
     }
 
-    /// A period after the last tick, or as soon as a sighting can be confirmed.
+    /// Until then, takes in each change of a node as it comes: a node may be cordoned and go within one period.
+    async fn watch_marks(&mut self, changes: &mut mpsc::UnboundedReceiver<String>, until: Instant) {
+        let over = tokio::time::sleep_until(until);
+        tokio::pin!(over);
+        loop {
+            let name = tokio::select! {
+                () = &mut over => return,
+                Some(name) = changes.recv() => name,
+            };
+            if let Some(node) = self.ctx.nodes.get(&name) {
+                self.marks.see(&node, Timestamp::now());
+            }
+        }
+    }
+
+    /// A period after the last tick, or as soon as a not-found observation can be confirmed.
     fn next_tick(&self, begun: Instant) -> Instant {
         let now = Instant::now();
         let period = if self.repeat { now + SOON } else { begun + self.config.monitor_period };
-        let due = self.sightings.due(now.into_std(), self.config.confirmation).map(Instant::from_std);
+        let due = self.observations.due(now.into_std(), self.config.confirmation).map(Instant::from_std);
         due.map_or(period, |due| due.min(period)).max(now)
     }
 
@@ -113,31 +133,32 @@ impl Lifecycle {
         self.repeat = false;
         let Ok(permit) = self.ctx.writer.gate().check() else {
             // A provider that was away, or is another, has to say everything twice again.
-            self.sightings.clear();
-            self.quiet_since.clear();
+            self.observations.clear();
+            self.memory = Memory::default();
             return;
         };
         let nodes = self.ctx.nodes.list();
+        self.marks.see_all(&nodes, Timestamp::now());
         if let Err(error) = self.refresh_state(&nodes, &permit.provider).await {
             self.status.state_unreadable(&error);
             self.lose_state(&error);
         }
-        self.sightings.begin_tick(&nodes);
+        self.observations.begin_tick(&nodes);
         if let Some(plan) = self.observe(&nodes, &permit.provider, shutdown).await {
             self.act(plan).await;
             self.status.ticked();
         }
     }
 
-    /// Looks up and decides; a second time with the ready nodes as witnesses where something depends on them. `None` at shutdown.
+    /// Looks up and decides; a second time with the Ready nodes looked up as well where a deletion depends on them. `None` at shutdown.
     async fn observe(&mut self, nodes: &[Arc<Node>], provider: &ProviderInfo, shutdown: &CancellationToken) -> Option<Plan> {
         let first = decide::to_look_up(&self.observed(nodes, provider, false));
         shutdown.run_until_cancelled(self.look_up(first, provider)).await?;
         let plan = decide::decide(&self.observed(nodes, provider, false));
-        if !plan.wants_witnesses {
+        if !plan.wants_cross_check {
             return Some(plan);
         }
-        let second = decide::witnesses(&self.observed(nodes, provider, false));
+        let second = decide::to_cross_check(&self.observed(nodes, provider, false));
         shutdown.run_until_cancelled(self.look_up(second, provider)).await?;
         Some(decide::decide(&self.observed(nodes, provider, true)))
     }
@@ -148,20 +169,21 @@ impl Lifecycle {
         let now = Instant::now().into_std();
         for (node, answer) in &answers {
             match answer {
-                Ok(answer) => self.sightings.record(node, answer, now, self.config.confirmation),
-                Err(_) => self.sightings.record_failure(node),
+                Ok(answer) => self.observations.record(node, answer, now, self.config.confirmation),
+                Err(_) => self.observations.record_failure(node),
             }
         }
     }
 
-    fn observed<'a>(&'a self, nodes: &'a [Arc<Node>], provider: &'a ProviderInfo, witnessed: bool) -> Observed<'a> {
+    fn observed<'a>(&'a self, nodes: &'a [Arc<Node>], provider: &'a ProviderInfo, cross_checked: bool) -> Observed<'a> {
         Observed {
             nodes,
             provider,
-            sightings: &self.sightings,
+            observations: &self.observations,
+            marks: &self.marks,
             state: self.state.as_ref(),
-            witnessed,
-            quiet_since: &self.quiet_since,
+            cross_checked,
+            memory: &self.memory,
             now: Instant::now().into_std(),
             time: Timestamp::now(),
             config: &self.config,
@@ -204,14 +226,14 @@ impl Lifecycle {
 
     async fn act(&mut self, mut plan: Plan) {
         act::taint(&self.ctx, std::mem::take(&mut plan.taint), std::mem::take(&mut plan.untaint)).await;
-        let holds = std::mem::take(&mut plan.holds);
+        let blocks = std::mem::take(&mut plan.blocks);
         let Some(mut state) = self.state.take() else { return };
         let result = self.change(&mut state, plan).await;
-        self.status.outcome(&state, &holds, result.as_ref().err());
+        self.status.outcome(&state, &blocks, result.as_ref().err());
         match result {
             Ok(()) => self.state = Some(state),
             Err(ActError::State(error)) => self.lose_state(&error),
-            Err(ActError::Identity { .. }) => self.sightings.clear(),
+            Err(ActError::Identity { .. }) => self.observations.clear(),
             Err(ActError::Closed(_) | ActError::Confirm(_)) => {}
         }
     }
@@ -220,13 +242,13 @@ impl Lifecycle {
     async fn change(&mut self, state: &mut State, plan: Plan) -> Result<(), ActError> {
         if !plan.trips.is_empty() || !plan.resets.is_empty() {
             self.ctx.writer.gate().check()?;
-            let (closed, held) = state.trips.drain(..).partition(|trip| plan.resets.contains(&trip.id));
-            state.trips = held;
+            let (closed, tripped) = state.trips.drain(..).partition(|trip| plan.resets.contains(&trip.id));
+            state.trips = tripped;
             state.trips.extend(plan.trips.iter().cloned());
             self.save(state).await?;
             self.status.changed(state, &plan.trips, &closed);
         }
-        self.quiet_since = plan.quiet_since;
+        self.memory = plan.memory;
         if plan.deletions.is_empty() {
             return Ok(());
         }

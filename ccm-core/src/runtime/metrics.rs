@@ -23,7 +23,7 @@ pub struct NodeMetrics {
     pub conflicts: Counter,
     /// Nodes deleted.
     pub deletions: Counter,
-    /// Breakers that hold now.
+    /// Deletion breakers that are tripped now.
     pub breakers_tripped: Gauge,
 }
 
@@ -60,7 +60,7 @@ impl NodeMetrics {
         own.register("node_deletions", "Nodes deleted because their machine is gone", metrics.deletions.clone());
         own.register(
             "node_deletion_breakers_tripped",
-            "Deletion breakers that hold now; released by an operator",
+            "Deletion breakers that are tripped now",
             metrics.breakers_tripped.clone(),
         );
         metrics

@@ -21,6 +21,7 @@ fn deletion(node: &str, minute: i64, cause: Cause) -> Deletion {
 fn trip(id: &str) -> Trip {
     Trip {
         id: id.to_owned(),
+        rule: Rule::Budget,
         scope: Scope::Zone("a".to_owned()),
         reason: "a test".to_owned(),
         count: 1,

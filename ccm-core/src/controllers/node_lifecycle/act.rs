@@ -109,7 +109,7 @@ async fn delete_one(ctx: &NodeContext, one: Doomed) {
     let node = &*one.node;
     let why = match one.cause {
         Cause::Deleted => "its machine was deleted",
-        Cause::Absent | Cause::MeantToGo | Cause::Released => "it does not exist in the cloud provider",
+        Cause::Absent | Cause::Planned | Cause::Released => "it does not exist in the cloud provider",
     };
     tracing::info!(node = node.name, cause = ?one.cause, "deleting the node because {why}");
     ctx.events.publish(status::deleting(node, why));

@@ -1,8 +1,10 @@
-//! Which nodes are looked up, tainted, deleted or held. Pure: neither client nor clock.
+//! Which nodes are looked up, tainted, deleted or kept. Pure: neither client nor clock.
 //!
-//! The rules are in `controllers.md`'s words: nothing is deleted on doubt. Every deletion named here is confirmed once more
-//! against the provider's identity and the live object by `act`.
+//! Nothing is deleted on doubt. Every deletion named here is confirmed once more against the provider's identity and the live object
+//! by `act`.
 pub(super) mod breaker;
+mod closing;
+mod evidence;
 mod rules;
 
 use std::collections::HashMap;
@@ -11,16 +13,32 @@ use std::time::Instant;
 
 use jiff::Timestamp;
 
+use self::evidence::Missing;
 use self::rules::Rules;
 use super::LifecycleConfig;
-use super::sightings::{Said, Sightings};
-use crate::cluster::state::{Cause, State, Trip};
+use super::marks::Marks;
+use super::observations::{Observations, Said};
+use crate::cluster::state::{Cause, Rule, Scope, State, Trip};
 use crate::model::node::{Node, Ready, Taint};
 use crate::model::provider_info::ProviderInfo;
 use crate::names;
 
-/// Since when no node that a breaker covers was absent, by the breaker's id.
-pub(super) type QuietSince = HashMap<String, Instant>;
+/// What a decision leaves for the next one.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Memory {
+    /// Since when the reason of a tripped breaker is gone, by the breaker's id.
+    quiet_since: HashMap<String, Instant>,
+    /// The latest cross-check, while something depends on it.
+    evidence: Option<Checked>,
+}
+
+/// How a cross-check went.
+#[derive(Clone, Debug)]
+struct Checked {
+    at: Instant,
+    /// What it did not let go; empty if it let everything go.
+    blocks: Vec<Block>,
+}
 
 /// What a decision is made from.
 #[derive(Clone, Copy)]
@@ -30,13 +48,15 @@ pub(super) struct Observed<'a> {
     /// The provider, which can be used.
     pub provider: &'a ProviderInfo,
     /// What the cloud said.
-    pub sightings: &'a Sightings,
+    pub observations: &'a Observations,
+    /// Which nodes were marked for removal while they were Ready.
+    pub marks: &'a Marks,
     /// The history and the breakers; `None` if they cannot be read, which keeps every node.
     pub state: Option<&'a State>,
-    /// Whether the ready nodes were looked up in this tick.
-    pub witnessed: bool,
-    /// See [`QuietSince`].
-    pub quiet_since: &'a QuietSince,
+    /// Whether the nodes of [`to_cross_check`] were looked up in this tick.
+    pub cross_checked: bool,
+    /// What the last decision left.
+    pub memory: &'a Memory,
     /// The monotonic clock.
     pub now: Instant,
     /// The wall clock.
@@ -54,16 +74,16 @@ pub(super) struct Plan {
     pub untaint: Vec<Arc<Node>>,
     /// Nodes to delete.
     pub deletions: Vec<Doomed>,
-    /// The ready nodes have to be looked up before more can be deleted: look up [`witnesses`] and decide again.
-    pub wants_witnesses: bool,
+    /// More nodes have to be looked up before any can be deleted: look up [`to_cross_check`] and decide again.
+    pub wants_cross_check: bool,
     /// Breakers that trip now.
     pub trips: Vec<Trip>,
     /// Breakers that close by themselves, by id.
     pub resets: Vec<String>,
     /// To be handed in at the next decision.
-    pub quiet_since: QuietSince,
+    pub memory: Memory,
     /// Why nodes that look gone are kept, besides the breakers.
-    pub holds: Vec<Hold>,
+    pub blocks: Vec<Block>,
 }
 
 /// A node to delete.
@@ -79,7 +99,7 @@ pub(super) struct Doomed {
 
 /// Why nodes that look gone are kept.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Hold {
+pub(super) enum Block {
     /// An earlier history was lost.
     #[error("the deletion history was lost, so the budget counts as spent until {0}")]
     BudgetSpent(Timestamp),
@@ -94,29 +114,60 @@ pub(super) enum Hold {
     /// The second answer comes from the same data as the first.
     #[error("the provider answers from data that is not newer than {0}")]
     StaleData(Timestamp),
-    /// The provider does not find the machines of ready nodes.
-    #[error("the provider found the machines of only {found} of {asked} Ready nodes")]
-    Witnesses {
-        /// How many it found.
-        found: usize,
-        /// How many there are.
-        asked: usize,
+    /// The provider does not find enough of the other nodes' machines.
+    #[error("{}", not_enough(*.rule, .missing))]
+    Evidence {
+        /// Whether finding them or their being alive is asked for.
+        rule: Rule,
+        /// Where, and how many.
+        missing: Missing,
     },
+    /// The provider denies the machines of Ready nodes.
+    #[error("the provider denies the machines of {count} Ready nodes in {}", place(.scope))]
+    ReadyDenied {
+        /// How many.
+        count: usize,
+        /// Where.
+        scope: Scope,
+    },
+}
+
+fn not_enough(rule: Rule, missing: &Missing) -> String {
+    let (share, place) = (missing.share, place(&missing.scope));
+    let nodes = if missing.ready { "Ready nodes" } else { "nodes" };
+    match rule {
+        Rule::NotAlive => {
+            format!(
+                "the provider knows the machines of only {} of {} {nodes} in {place} as not deleted",
+                share.alive, share.counted
+            )
+        }
+        _ => format!("the provider found the machines of only {} of {} {nodes} in {place}", share.found, share.counted),
+    }
+}
+
+fn place(scope: &Scope) -> String {
+    match scope {
+        Scope::Cluster => "the cluster".to_owned(),
+        Scope::Zone(zone) => format!("zone {zone:?}"),
+    }
 }
 
 /// The nodes to look up first: those whose machine may be stopped or gone, and those by which a breaker may close.
 pub(super) fn to_look_up(observed: &Observed<'_>) -> Vec<Arc<Node>> {
     let trips = observed.state.map(|state| state.trips.as_slice()).unwrap_or_default();
     let listed = |node: &Node| trips.iter().any(|trip| trip.lists(&node.name, &node.uid));
-    let suspect =
-        |node: &Node| is_ours(node, observed.provider) && (listed(node) || observed.sightings.is_ready_absent(&node.name));
+    let suspect = |node: &Node| {
+        is_ours(node, observed.provider) && (listed(node) || observed.observations.denied_since(&node.name).is_some())
+    };
     let wanted = |node: &Node| is_examined(node, observed) && (node.ready != Ready::True || suspect(node));
     observed.nodes.iter().filter(|node| wanted(node)).cloned().collect()
 }
 
-/// The ready nodes that were not looked up in this tick: if the provider lies, it shows here.
-pub(super) fn witnesses(observed: &Observed<'_>) -> Vec<Arc<Node>> {
-    let unasked = |node: &Node| is_witness(node, observed) && observed.sightings.latest(&node.name).is_none();
+/// The Ready nodes that were not looked up in this tick: whether the provider finds them tells whether it is to be believed.
+pub(super) fn to_cross_check(observed: &Observed<'_>) -> Vec<Arc<Node>> {
+    let is_ready = |node: &Node| node.ready == Ready::True && is_ours(node, observed.provider) && is_examined(node, observed);
+    let unasked = |node: &Node| is_ready(node) && observed.observations.latest(&node.name).is_none();
     observed.nodes.iter().filter(|node| unasked(node)).cloned().collect()
 }
 
@@ -146,7 +197,7 @@ pub(super) fn is_shutdown_taint(taint: &Taint) -> bool {
 }
 
 fn to_taint(observed: &Observed<'_>) -> Vec<Arc<Node>> {
-    let stopped = |node: &Node| node.ready != Ready::True && observed.sightings.latest(&node.name) == Some(Said::Stopped);
+    let stopped = |node: &Node| node.ready != Ready::True && observed.observations.latest(&node.name) == Some(Said::Stopped);
     let nodes = observed.nodes.iter().filter(|node| stopped(node) && !has_shutdown_taint(node));
     nodes.cloned().collect()
 }
@@ -170,10 +221,6 @@ fn is_examined(node: &Node, observed: &Observed<'_>) -> bool {
     let age = observed.time.duration_since(node.created_at);
     let joining = node.is_uninitialized() && age.unsigned_abs() < observed.config.uninitialized_grace;
     node.deleted_at.is_none() && !joining && !is_foreign(node, observed.provider)
-}
-
-fn is_witness(node: &Node, observed: &Observed<'_>) -> bool {
-    node.ready == Ready::True && is_ours(node, observed.provider) && is_examined(node, observed)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::act::ActError;
-use super::decide::Hold;
+use super::decide::Block;
 use super::observe::Answered;
 use crate::cluster::events::{Events, Grade, Note, Subject};
 use crate::cluster::patch::WriteError;
@@ -15,7 +15,7 @@ use crate::runtime::cloud_health::{self, CREDENTIALS, CloudHealth, LOOK_UPS};
 use crate::runtime::health::{Check, Health};
 use crate::runtime::metrics::NodeMetrics;
 
-/// Breakers that hold.
+/// Breakers that are tripped.
 const BREAKER: &str = "node-deletion-breaker";
 /// Other reasons to delete nothing.
 const DELETION: &str = "node-deletion";
@@ -56,7 +56,7 @@ impl Status {
         }
     }
 
-    /// The state as it was read: what holds since before this term is told as well.
+    /// The state as it was read: a breaker that tripped before this term is an event as well.
     pub fn breakers(&mut self, state: &State) {
         self.subject = state.subject();
         for trip in &state.trips {
@@ -79,7 +79,7 @@ impl Status {
             self.note(subject, Grade::Warning, names::events::DELETION_BREAKER_TRIPPED, &self.message(trip));
         }
         for trip in closed {
-            let message = format!("Breaker {} closed by itself: the machines of its nodes are known again", trip.id);
+            let message = format!("Breaker {} closed by itself: the machines of its reason is gone", trip.id);
             tracing::info!(breaker = trip.id, "{message}");
             self.note_on_map(Grade::Normal, names::events::DELETION_BREAKER_RESET, &message);
         }
@@ -93,12 +93,12 @@ impl Status {
         self.note_on_map(Grade::Normal, names::events::DELETION_BREAKER_RELEASED, &message);
     }
 
-    /// Why nodes that look gone are kept, besides the breakers; nothing of it is well.
-    pub fn outcome(&mut self, state: &State, holds: &[Hold], failure: Option<&ActError>) {
+    /// Why nodes that look gone are kept, besides the breakers; an empty list clears the warning.
+    pub fn outcome(&mut self, state: &State, blocks: &[Block], failure: Option<&ActError>) {
         self.subject = state.subject().or_else(|| self.subject.take());
         // Losing the lease or a race is part of life.
         let failure = failure.filter(|error| !matches!(error, ActError::Closed(_) | ActError::State(StateError::Conflict)));
-        let reasons: Vec<_> = holds.iter().map(ToString::to_string).chain(failure.map(ToString::to_string)).collect();
+        let reasons: Vec<_> = blocks.iter().map(ToString::to_string).chain(failure.map(ToString::to_string)).collect();
         self.set(DELETION, (!reasons.is_empty()).then(|| format!("no node is deleted: {}", reasons.join("; "))));
     }
 
@@ -172,7 +172,7 @@ impl Status {
 
     fn message(&self, trip: &Trip) -> String {
         format!(
-            "Node deletion breaker {} holds: {}. If these machines are really gone, release it: kubectl -n {} annotate --overwrite \
+            "Node deletion breaker {} is tripped: {}. If these machines are really gone, release it: kubectl -n {} annotate --overwrite \
              configmap {} {}={}",
             trip.id,
             trip.reason,

@@ -46,8 +46,9 @@ async fn one_node_forgotten_among_two_hundred_is_deleted_in_time_and_by_its_prec
 
 #[tokio::test(start_paused = true)]
 async fn the_history_is_written_before_the_delete_in_one_write_for_all() {
-    let mut world = World::new((0..20).map(|index| node(&format!("n{index}"), "a")));
-    world.cloud.answer_all(Ok(found(InstanceState::Deleted)));
+    let gone = (0..20).map(|index| node(&format!("n{index}"), "a"));
+    let mut world = World::new(gone.clone().chain([ready(node("r", "a"))]));
+    gone.for_each(|node| world.cloud.answer(&node.name, Ok(found(InstanceState::Deleted))));
     world.run_for(Duration::from_secs(35)).await;
     let writes = world.api.writes();
     let begun = MAP.rsplit_once('/').unwrap().0;

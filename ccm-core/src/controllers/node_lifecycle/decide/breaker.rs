@@ -1,5 +1,5 @@
-//! The breaker: how many nodes may be deleted because the cloud does not know their machines, when nobody had said that they
-//! would go. Pure.
+//! The budget: how many nodes may be deleted because the cloud does not know their machines, where nothing marked them for
+//! removal. Pure.
 //!
 //! The whole set is judged before the first deletion, and a set over its budget loses none: a provider that lies about many
 //! nodes deletes not even as many as one that lies about few.
@@ -8,15 +8,13 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::cluster::state::{Cause, Deletion, Scope, State, Trip, within};
+use crate::cluster::state::{Cause, Deletion, Rule, Scope, State, Trip, within};
 use crate::model::node::Node;
 
 /// How many nodes make a cluster whose limit is the configured one; below it the limit is 1.
 const SMALL_CLUSTER: usize = 10;
 /// A zone of so many nodes never loses all.
 const NEVER_ALL_OF: usize = 3;
-/// So many ready nodes whose machines are not known are a lie.
-const READY_LIE: usize = 2;
 
 /// What may go within a window.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -53,11 +51,9 @@ impl Budget {
 pub(super) struct Case<'a> {
     /// All nodes with a providerID of the provider's.
     pub nodes: &'a [&'a Node],
-    /// Those of them that are not ready and whose machine was not known at least once; not those meant to go or released.
+    /// Those of them that may go for mere absence: not Ready, and the machine was not known at least once.
     pub absent: &'a [&'a Node],
-    /// Those that are ready and whose machine is not known; not those meant to go.
-    pub ready_absent: &'a [&'a Node],
-    /// The history and the breakers that hold.
+    /// The history and the breakers that are tripped.
     pub state: &'a State,
     /// The wall clock.
     pub now: Timestamp,
@@ -65,55 +61,19 @@ pub(super) struct Case<'a> {
     pub budget: Budget,
 }
 
-/// The judgement.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Verdict {
-    /// The names of the absent nodes that may go.
-    pub allowed: BTreeSet<String>,
-    /// The breakers that trip now.
-    pub trips: Vec<Trip>,
-}
-
-/// Judges a set of absent nodes as a whole.
-pub(super) fn judge(case: &Case<'_>) -> Verdict {
+/// The breakers that trip now. Which absent nodes they block follows from their scope.
+pub(super) fn judge(case: &Case<'_>) -> Vec<Trip> {
     let mut trips = Vec::new();
-    trips.extend(case.ready_trip());
     trips.extend(case.zone_trip(&trips));
     trips.extend(case.cluster_trip(&trips));
-    let allowed = case.judged(&trips).into_iter().map(|node| node.name.clone()).collect();
-    Verdict { allowed, trips }
-}
-
-/// Whether a breaker holds a zone's nodes.
-pub(super) fn holds(trips: &[Trip], zone: Option<&str>) -> bool {
-    trips.iter().any(|trip| trip.scope.covers(zone))
+    trips
 }
 
 impl<'a> Case<'a> {
-    /// The absent nodes that no breaker holds, neither one that held before nor a new one.
+    /// The absent nodes that no breaker blocks, neither one that was tripped before nor a new one.
     fn judged(&self, new: &[Trip]) -> Vec<&'a Node> {
-        self.unheld(self.absent, new)
-    }
-
-    fn unheld(&self, nodes: &[&'a Node], new: &[Trip]) -> Vec<&'a Node> {
-        let held = |zone| holds(&self.state.trips, zone) || holds(new, zone);
-        nodes.iter().copied().filter(|node| !held(node.zone())).collect()
-    }
-
-    fn ready_trip(&self) -> Option<Trip> {
-        let lied_about = self.unheld(self.ready_absent, &[]);
-        if lied_about.len() < READY_LIE {
-            return None;
-        }
-        let zones: BTreeSet<_> = lied_about.iter().map(|node| node.zone().unwrap_or_default()).collect();
-        let scope = match zones.first() {
-            Some(zone) if zones.len() == 1 => Scope::Zone((*zone).to_owned()),
-            _ => Scope::Cluster,
-        };
-        let reason = format!("the provider says that the machines of {} Ready nodes do not exist", lied_about.len());
-        let absent = self.judged(&[]).into_iter().filter(|node| scope.covers(node.zone()));
-        let nodes: Vec<_> = lied_about.iter().copied().chain(absent).collect();
-        Some(self.trip(scope, reason, &nodes))
+        let blocked = |node: &Node| self.state.trips.iter().chain(new).any(|trip| trip.blocks(node.zone(), Cause::Absent));
+        self.absent.iter().copied().filter(|node| !blocked(node)).collect()
     }
 
     /// One zone over its budget trips that zone; several at a time are one breaker, and one release, for the cluster.
@@ -179,14 +139,8 @@ impl<'a> Case<'a> {
     }
 
     fn trip(&self, scope: Scope, reason: String, nodes: &[&Node]) -> Trip {
-        let place = match &scope {
-            Scope::Cluster => "cluster".to_owned(),
-            Scope::Zone(zone) if zone.is_empty() => "no-zone".to_owned(),
-            Scope::Zone(zone) => format!("zone-{zone}"),
-        };
-        let id = format!("{place}-{}", self.now.strftime("%Y%m%d-%H%M%S"));
-        let listed = nodes.iter().take(Trip::LISTED).map(|node| (node.name.clone(), node.uid.clone()));
-        Trip { id, scope, reason, count: nodes.len(), nodes: listed.collect(), at: self.now }
+        let listed = nodes.iter().map(|node| (node.name.as_str(), node.uid.as_str()));
+        Trip::new(Rule::Budget, scope, reason, listed, self.now)
     }
 }
 

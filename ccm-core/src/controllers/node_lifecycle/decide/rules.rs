@@ -1,25 +1,38 @@
-//! The rules by which nodes are deleted or kept. Pure.
+//! The rules by which nodes are deleted or kept. Pure. In this order: the accepted cloud, Ready nodes whose machines are denied,
+//! the budget, tripped breakers, a lost history, and the evidence that the provider finds others.
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
 
 use super::breaker::{self, Case};
-use super::{Doomed, Hold, Observed, Plan, is_examined, is_ours, is_witness};
-use crate::cluster::state::{Cause, State, Trip};
-use crate::controllers::node_lifecycle::sightings::{Said, Sighting, is_marked};
+use super::evidence::{Evidence, Missing};
+use super::{Block, Checked, Doomed, Observed, Plan, is_examined, is_ours};
+use crate::cluster::state::{Cause, Rule, Scope, State, Trip};
+use crate::controllers::node_lifecycle::marks::is_marked;
+use crate::controllers::node_lifecycle::observations::Gone;
 use crate::model::node::{Node, Ready};
+
+/// How long after its last sign of life a node is Ready at most, by kube-controller-manager's defaults, and some more. A node that
+/// is Ready for longer has a machine.
+const READY_OUTLIVES: Duration = Duration::from_secs(60);
+/// So many Ready nodes whose machines are denied are a lie. One can be the first that the cluster notices last.
+const READY_LIE: usize = 2;
 
 /// One decision.
 pub(super) struct Rules<'a> {
-    observed: &'a Observed<'a>,
-    state: &'a State,
-    ours: Vec<&'a Node>,
-    /// Whether marks count: not where half of all nodes or more have one.
-    marks_count: bool,
+    pub(super) observed: &'a Observed<'a>,
+    pub(super) state: &'a State,
+    pub(super) ours: Vec<&'a Node>,
+    /// The nodes with a mark that counts, by name.
+    planned: HashSet<&'a str>,
 }
 
-/// A node that is not ready and whose machine was gone at least once.
+/// A node that is not Ready and whose machine was gone at least once.
 struct Candidate<'a> {
     node: &'a Arc<Node>,
-    sighting: &'a Sighting,
+    gone: &'a Gone,
     cause: Cause,
     /// Confirmed, and said again in this tick.
     may_go: bool,
@@ -28,150 +41,246 @@ struct Candidate<'a> {
 impl<'a> Rules<'a> {
     pub fn new(observed: &'a Observed<'a>, state: &'a State) -> Self {
         let ours: Vec<_> = observed.nodes.iter().map(AsRef::as_ref).filter(|node| is_ours(node, observed.provider)).collect();
-        let marked = ours.iter().filter(|node| is_marked(node)).count();
-        let marks_count = marked * 2 < ours.len();
-        Self { observed, state, ours, marks_count }
+        let planned = planned(observed, state, &ours);
+        Self { observed, state, ours, planned }
     }
 
     pub fn apply(&self, plan: &mut Plan) {
-        self.let_breakers_close(plan);
-        plan.holds.extend(self.stale_data());
-        if let Some(hold) = self.another_identity() {
-            plan.holds.push(hold);
+        let candidates = self.candidates();
+        plan.blocks.extend(self.stale_data(&candidates));
+        if let Some(block) = self.another_identity() {
+            plan.blocks.push(block);
             return;
         }
-        let (absent, known): (Vec<_>, Vec<_>) =
-            self.candidates().into_iter().partition(|candidate| candidate.cause == Cause::Absent);
-        plan.deletions.extend(known.iter().filter(|candidate| candidate.may_go).map(Candidate::doomed));
-        if absent.iter().any(|candidate| candidate.may_go) {
-            self.judge(&absent, plan);
-        }
+        let denied = self.ready_denied(&candidates, plan);
+        self.judge_budget(&candidates, plan);
+        let free: Vec<_> = candidates.iter().filter(|candidate| candidate.may_go).collect();
+        let free = free.into_iter().filter(|candidate| !self.is_blocked(candidate, denied.as_ref(), plan)).collect();
+        let unspent = self.without_spent_budget(free, plan);
+        self.check_evidence(&unspent, newest_first_answer(&candidates), plan);
     }
 
     fn candidates(&self) -> Vec<Candidate<'a>> {
-        let sightings = self.observed.sightings;
-        let seen = self.observed.nodes.iter().filter_map(|node| Some((node, sightings.gone(&node.name)?)));
-        let kept = seen.filter(|(node, sighting)| {
-            let same = node.uid == sighting.uid && node.provider_id.as_ref() == Some(&sighting.provider_id);
-            same && node.ready != Ready::True && is_ours(node, self.observed.provider) && is_examined(node, self.observed)
+        let observations = self.observed.observations;
+        let seen = self.observed.nodes.iter().filter_map(|node| Some((node, observations.gone(&node.name)?)));
+        let kept = seen.filter(|(node, gone)| {
+            gone.is_of(node)
+                && node.ready != Ready::True
+                && is_ours(node, self.observed.provider)
+                && is_examined(node, self.observed)
         });
-        kept.map(|(node, sighting)| {
-            let may_go = sighting.confirmed && sightings.is_fresh(&node.name) && self.is_of_this_cloud(sighting);
-            Candidate { node, sighting, cause: self.cause(node, sighting), may_go }
+        kept.map(|(node, gone)| {
+            let may_go = gone.confirmed && observations.is_fresh(&node.name) && self.is_of_this_cloud(gone);
+            Candidate { node, gone, cause: self.cause(node, gone), may_go }
         })
         .collect()
     }
 
-    fn is_of_this_cloud(&self, sighting: &Sighting) -> bool {
-        *sighting.cloud_identity == *self.observed.provider.cloud_identity
+    fn is_of_this_cloud(&self, gone: &Gone) -> bool {
+        *gone.cloud_identity == *self.observed.provider.cloud_identity
     }
 
-    /// Marks set after a breaker tripped are somebody's reaction to the lie, and don't count even after a restart.
-    fn cause(&self, node: &Node, sighting: &Sighting) -> Cause {
-        let listed = |trip: &Trip| trip.lists(&node.name, &node.uid);
-        let released = self.state.releases.iter().any(|release| release.nodes.get(&node.name) == Some(&node.uid));
-        if sighting.known_deleted {
-            Cause::Deleted
-        } else if released {
+    fn cause(&self, node: &Node, gone: &Gone) -> Cause {
+        if self.is_released(node) {
             Cause::Released
-        } else if sighting.marked && self.marks_count && !self.state.trips.iter().any(listed) {
-            Cause::MeantToGo
+        } else if gone.known_deleted {
+            Cause::Deleted
+        } else if self.is_planned(node) {
+            Cause::Planned
         } else {
             Cause::Absent
         }
     }
 
-    fn judge(&self, candidates: &[Candidate<'a>], plan: &mut Plan) {
-        let absent: Vec<_> = candidates.iter().map(|candidate| candidate.node.as_ref()).collect();
+    fn is_released(&self, node: &Node) -> bool {
+        self.state.releases.iter().any(|release| release.nodes.get(&node.name) == Some(&node.uid))
+    }
+
+    /// Whether the node bears a mark that counts.
+    pub(super) fn is_planned(&self, node: &Node) -> bool {
+        self.planned.contains(node.name.as_str())
+    }
+
+    /// The nodes by which the provider is tried: initialised, not marked for removal, not being deleted.
+    pub(super) fn counted(&self) -> impl Iterator<Item = &'a Node> {
+        let counts = |node: &Node| !node.is_uninitialized() && node.deleted_at.is_none() && !self.is_planned(node);
+        self.ours.iter().copied().filter(move |node| counts(node))
+    }
+
+    /// Two Ready nodes or more whose machines the provider denies block everything in their scope at once. A breaker trips when
+    /// they are still Ready after the time that a node can outlive its machine.
+    fn ready_denied(&self, candidates: &[Candidate<'a>], plan: &mut Plan) -> Option<Scope> {
+        let denied = self.denied();
+        let scope = scope_of(denied.iter().map(|(node, _)| *node)).filter(|_| denied.len() >= READY_LIE)?;
+        let lasting = |(_, since): &&(&Node, Instant)| self.observed.now.saturating_duration_since(*since) >= READY_OUTLIVES;
+        let lasting: Vec<_> = denied.iter().filter(lasting).map(|(node, _)| *node).collect();
+        if lasting.len() >= READY_LIE {
+            plan.trips.extend(self.ready_denied_trip(&lasting, candidates));
+        }
+        plan.blocks.push(Block::ReadyDenied { count: denied.len(), scope: scope.clone() });
+        Some(scope)
+    }
+
+    /// The Ready nodes whose machines are denied and that no breaker of this rule covers yet. A planned removal may be Ready for
+    /// a while, and an operator may have said that the provider is right.
+    fn denied(&self) -> Vec<(&'a Node, Instant)> {
+        let expected = |node: &Node| self.is_planned(node) || self.is_released(node) || !is_examined(node, self.observed);
+        let ready = self.ours.iter().copied().filter(|node| node.ready == Ready::True && !expected(node));
+        ready.filter_map(|node| Some((node, self.observed.observations.denied_since(&node.name)?))).collect()
+    }
+
+    fn ready_denied_trip(&self, lasting: &[&Node], candidates: &[Candidate<'a>]) -> Option<Trip> {
+        let scope = scope_of(lasting.iter().copied())?;
+        let is_covered = |trip: &Trip| trip.rule == Rule::ReadyDenied && (trip.scope == Scope::Cluster || trip.scope == scope);
+        if self.state.trips.iter().any(is_covered) {
+            return None;
+        }
+        let reason = format!("the provider denies the machines of {} Ready nodes", lasting.len());
+        let blocked = candidates.iter().map(|candidate| candidate.node.as_ref()).filter(|node| scope.covers(node.zone()));
+        let nodes: Vec<_> = lasting.iter().copied().chain(blocked).collect();
+        Some(self.trip(Rule::ReadyDenied, scope, reason, nodes))
+    }
+
+    fn judge_budget(&self, candidates: &[Candidate<'a>], plan: &mut Plan) {
+        let absent: Vec<_> = candidates.iter().filter(|candidate| candidate.cause == Cause::Absent).collect();
+        if !absent.iter().any(|candidate| candidate.may_go) {
+            return;
+        }
+        let absent: Vec<_> = absent.iter().map(|candidate| candidate.node.as_ref()).collect();
         let case = Case {
             nodes: &self.ours,
             absent: &absent,
-            ready_absent: &self.ready_absent(),
             state: self.state,
             now: self.observed.time,
             budget: self.observed.config.budget(),
         };
-        let verdict = breaker::judge(&case);
-        plan.trips.extend(verdict.trips);
-        let allowed = candidates.iter().filter(|candidate| candidate.may_go && verdict.allowed.contains(&candidate.node.name));
-        let doomed: Vec<_> = allowed.map(Candidate::doomed).collect();
-        if !doomed.is_empty() {
-            self.admit(doomed, plan);
-        }
+        plan.trips.extend(breaker::judge(&case));
     }
 
-    /// The last questions before nodes go for mere absence: is the budget known, and does the provider find the ready ones?
-    fn admit(&self, doomed: Vec<Doomed>, plan: &mut Plan) {
-        let spent = self.state.budget_spent_until.filter(|until| *until > self.observed.time);
-        if let Some(until) = spent {
-            plan.holds.push(Hold::BudgetSpent(until));
-        } else if !self.observed.witnessed {
-            plan.wants_witnesses = true;
-        } else if let Some(hold) = self.doubtful_witnesses() {
-            plan.holds.push(hold);
+    fn is_blocked(&self, candidate: &Candidate<'a>, denied: Option<&Scope>, plan: &Plan) -> bool {
+        let (zone, cause) = (candidate.node.zone(), candidate.cause);
+        let denied = denied.is_some_and(|scope| Rule::ReadyDenied.blocks(cause) && scope.covers(zone));
+        denied || self.state.trips.iter().chain(&plan.trips).any(|trip| trip.blocks(zone, cause))
+    }
+
+    /// A history that was lost could have been full, so nothing goes for absence until it would be empty again.
+    fn without_spent_budget<'c>(&self, free: Vec<&'c Candidate<'a>>, plan: &mut Plan) -> Vec<&'c Candidate<'a>> {
+        let Some(until) = self.state.budget_spent_until.filter(|until| *until > self.observed.time) else { return free };
+        let (absent, other): (Vec<_>, Vec<_>) =
+            free.into_iter().partition(|candidate| matches!(candidate.cause, Cause::Absent | Cause::Planned));
+        if !absent.is_empty() {
+            plan.blocks.push(Block::BudgetSpent(until));
+        }
+        other
+    }
+
+    /// The last question before nodes go: does the provider find others? It is asked in the tick of the deletion itself, and
+    /// after it failed once per confirmation. What fails twice trips a breaker.
+    fn check_evidence(&self, free: &[&Candidate<'a>], not_before: Option<Timestamp>, plan: &mut Plan) {
+        let (released, checked): (Vec<&Candidate<'a>>, Vec<_>) =
+            free.iter().copied().partition(|candidate| candidate.cause == Cause::Released);
+        plan.deletions.extend(released.into_iter().map(Candidate::doomed));
+        let is_watched = self.state.trips.iter().any(|trip| matches!(trip.rule, Rule::NotFound | Rule::NotAlive));
+        let last = &self.observed.memory.evidence;
+        if checked.is_empty() && !is_watched {
+            self.let_breakers_close(None, plan);
+        } else if self.observed.cross_checked {
+            let evidence = Evidence::of(self.counted(), self.observed.observations, not_before);
+            self.let_breakers_close(Some(&evidence), plan);
+            self.approve(&checked, &evidence, plan);
+        } else if last.as_ref().is_some_and(|last| self.is_recent(last) && (checked.is_empty() || !last.blocks.is_empty())) {
+            self.let_breakers_close(None, plan);
+            plan.memory.evidence.clone_from(last);
+            plan.blocks.extend(last.iter().flat_map(|last| last.blocks.clone()));
         } else {
-            plan.deletions.extend(doomed);
+            plan.wants_cross_check = true;
         }
     }
 
-    fn ready_absent(&self) -> Vec<&'a Node> {
-        let meant_to_go = |node: &Node| self.marks_count && is_marked(node);
-        let absent = |node: &Node| self.observed.sightings.is_ready_absent(&node.name) && !meant_to_go(node);
-        self.ours.iter().copied().filter(|node| is_witness(node, self.observed) && absent(node)).collect()
+    fn is_recent(&self, last: &Checked) -> bool {
+        self.observed.now.saturating_duration_since(last.at) < self.observed.config.confirmation
     }
 
-    /// A provider that does not positively find half of the ready nodes is not believed about the others.
-    fn doubtful_witnesses(&self) -> Option<Hold> {
-        let meant_to_go = |node: &Node| self.marks_count && is_marked(node);
-        let asked: Vec<_> = self.ours.iter().filter(|node| is_witness(node, self.observed) && !meant_to_go(node)).collect();
-        let is_found = |node: &Node| matches!(self.observed.sightings.latest(&node.name), Some(Said::Alive | Said::Stopped));
-        let found = asked.iter().filter(|node| is_found(node)).count();
-        (found * 2 < asked.len()).then_some(Hold::Witnesses { found, asked: asked.len() })
-    }
-
-    fn stale_data(&self) -> Option<Hold> {
-        let waiting = self.candidates().into_iter().filter(|candidate| {
-            let age = self.observed.now.saturating_duration_since(candidate.sighting.first);
-            !candidate.sighting.confirmed
-                && age >= self.observed.config.confirmation
-                && self.observed.sightings.is_fresh(&candidate.node.name)
-        });
-        waiting.map(|candidate| candidate.sighting.first_observed_at).min().map(Hold::StaleData)
-    }
-
-    fn another_identity(&self) -> Option<Hold> {
-        let (accepted, found) = (self.state.accepted_identity.as_ref()?, &self.observed.provider.cloud_identity);
-        (accepted != found).then(|| Hold::Identity { accepted: accepted.clone(), found: found.clone() })
-    }
-
-    /// A breaker closes by itself once its nodes were found, and none that it covers absent, for the time of a confirmation.
-    fn let_breakers_close(&self, plan: &mut Plan) {
-        let now = self.observed.now;
-        for trip in self.state.trips.iter().filter(|trip| self.is_quiet(trip)) {
-            let since = self.observed.quiet_since.get(&trip.id).copied().unwrap_or(now);
-            if now.saturating_duration_since(since) >= self.observed.config.confirmation {
-                plan.resets.push(trip.id.clone());
-            } else {
-                plan.quiet_since.insert(trip.id.clone(), since);
+    fn approve(&self, checked: &[&Candidate<'a>], evidence: &Evidence, plan: &mut Plan) {
+        let mut failing: Vec<(&Candidate<'a>, Rule, Missing)> = Vec::new();
+        for candidate in checked {
+            let (rule, missing) = match candidate.cause {
+                Cause::Deleted => (Rule::NotAlive, evidence.missing_for_deleted()),
+                _ => (Rule::NotFound, evidence.missing_for_absence(candidate.node.zone())),
+            };
+            match missing {
+                None => plan.deletions.push(candidate.doomed()),
+                Some(missing) => failing.push((candidate, rule, missing)),
             }
         }
+        let failed_before = self.observed.memory.evidence.as_ref().is_some_and(|last| !last.blocks.is_empty());
+        if failed_before {
+            plan.trips.extend([Rule::NotFound, Rule::NotAlive].into_iter().filter_map(|rule| self.evidence_trip(rule, &failing)));
+        }
+        let mut blocks: Vec<_> = failing.into_iter().map(|(_, rule, missing)| Block::Evidence { rule, missing }).collect();
+        blocks.dedup();
+        plan.memory.evidence = Some(Checked { at: self.observed.now, blocks: blocks.clone() });
+        plan.blocks.extend(blocks);
     }
 
-    fn is_quiet(&self, trip: &Trip) -> bool {
-        let sightings = self.observed.sightings;
-        let covered = self.ours.iter().filter(|node| trip.scope.covers(node.zone()));
-        let is_absent = |node: &Node| {
-            let gone = sightings.gone(&node.name).is_some_and(|sighting| !sighting.known_deleted);
-            gone || sightings.is_ready_absent(&node.name)
-        };
-        let is_known = |node: &Node| matches!(sightings.latest(&node.name), Some(Said::Alive | Said::Stopped | Said::Deleted));
-        let mut covered = covered.filter(|node| node.deleted_at.is_none());
-        covered.all(|node| !is_absent(node) && (!trip.lists(&node.name, &node.uid) || is_known(node)))
+    fn evidence_trip(&self, rule: Rule, failing: &[(&Candidate<'a>, Rule, Missing)]) -> Option<Trip> {
+        let failing: Vec<_> = failing.iter().filter(|(_, failed, _)| *failed == rule).collect();
+        let scopes: BTreeSet<_> = failing.iter().map(|(_, _, missing)| &missing.scope).collect();
+        let (_, _, first) = failing.first()?;
+        let scope = if scopes.len() == 1 { first.scope.clone() } else { Scope::Cluster };
+        let reason = Block::Evidence { rule, missing: first.clone() }.to_string();
+        Some(self.trip(rule, scope, reason, failing.iter().map(|(candidate, _, _)| candidate.node.as_ref())))
+    }
+
+    fn trip<'n>(&self, rule: Rule, scope: Scope, reason: String, nodes: impl IntoIterator<Item = &'n Node>) -> Trip {
+        let listed = nodes.into_iter().map(|node| (node.name.as_str(), node.uid.as_str()));
+        Trip::new(rule, scope, reason, listed, self.observed.time)
+    }
+
+    fn stale_data(&self, candidates: &[Candidate<'a>]) -> Option<Block> {
+        let waiting = candidates.iter().filter(|candidate| {
+            let age = self.observed.now.saturating_duration_since(candidate.gone.first);
+            !candidate.gone.confirmed
+                && age >= self.observed.config.confirmation
+                && self.observed.observations.is_fresh(&candidate.node.name)
+        });
+        waiting.map(|candidate| candidate.gone.first_observed_at).min().map(Block::StaleData)
+    }
+
+    fn another_identity(&self) -> Option<Block> {
+        let (accepted, found) = (self.state.accepted_identity.as_ref()?, &self.observed.provider.cloud_identity);
+        (accepted != found).then(|| Block::Identity { accepted: accepted.clone(), found: found.clone() })
+    }
+}
+
+/// The marks that count: seen while the node was Ready, on fewer than half of the provider's nodes, and not set after a breaker
+/// listed the node, which would be somebody's reaction to a lie.
+fn planned<'a>(observed: &Observed<'_>, state: &State, ours: &[&'a Node]) -> HashSet<&'a str> {
+    if ours.iter().filter(|node| is_marked(node)).count() * 2 >= ours.len() {
+        return HashSet::new();
+    }
+    let reaction = |node: &Node, seen| state.trips.iter().any(|trip| trip.lists(&node.name, &node.uid) && trip.at < seen);
+    let counts = |node: &Node| observed.marks.seen_at(node).is_some_and(|seen| !reaction(node, seen));
+    ours.iter().filter(|node| counts(node)).map(|node| node.name.as_str()).collect()
+}
+
+/// Evidence must not come from data older than the first answer about any node that it is for.
+fn newest_first_answer(candidates: &[Candidate<'_>]) -> Option<Timestamp> {
+    candidates.iter().map(|candidate| candidate.gone.first_observed_at).max()
+}
+
+/// The zone that all nodes are in, or the cluster; none for no node.
+fn scope_of<'n>(nodes: impl Iterator<Item = &'n Node>) -> Option<Scope> {
+    let zones: BTreeSet<_> = nodes.map(|node| node.zone().unwrap_or_default()).collect();
+    match zones.first() {
+        Some(zone) if zones.len() == 1 => Some(Scope::Zone((*zone).to_owned())),
+        Some(_) => Some(Scope::Cluster),
+        None => None,
     }
 }
 
 impl Candidate<'_> {
     fn doomed(&self) -> Doomed {
-        Doomed { node: Arc::clone(self.node), cause: self.cause, cloud_identity: Arc::clone(&self.sighting.cloud_identity) }
+        Doomed { node: Arc::clone(self.node), cause: self.cause, cloud_identity: Arc::clone(&self.gone.cloud_identity) }
     }
 }

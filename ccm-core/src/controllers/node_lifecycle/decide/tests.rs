@@ -1,6 +1,7 @@
 //! Rules, one at a time; stories of many ticks are in `simulation`, Go's own cases in `go`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod go;
+mod matrix;
 mod simulation;
 
 use std::time::Duration;
@@ -35,8 +36,11 @@ fn each_rule_decides_by_itself() {
         Case { deleted: Some(Cause::Absent), ..case("gone", |_| ()) },
         Case { deleted: Some(Cause::Absent), ..case("not ready by kubelet's word", |node| node.ready = Ready::False) },
         Case { lookup: deleted(), deleted: Some(Cause::Deleted), ..case("known as deleted", |_| ()) },
-        Case { deleted: Some(Cause::MeantToGo), ..case("cordoned before", |node| node.unschedulable = true) },
-        Case { deleted: Some(Cause::MeantToGo), ..case("autoscaled", |node| *node = tainted(node.clone(), TO_BE_DELETED)) },
+        Case { deleted: Some(Cause::Absent), ..case("cordoned when not Ready", |node| node.unschedulable = true) },
+        Case {
+            deleted: Some(Cause::Absent),
+            ..case("autoscaled when not Ready", |node| *node = tainted(node.clone(), TO_BE_DELETED))
+        },
         Case { lookup: found(InstanceState::Running), ..case("running", |_| ()) },
         Case { lookup: found(InstanceState::Pending), ..case("pending", |_| ()) },
         Case { lookup: stopped(), taint: Some(true), ..case("stopped", |_| ()) },
@@ -100,13 +104,88 @@ fn ready_nodes_are_looked_up_only_when_a_deletion_hangs_on_it() {
 }
 
 #[test]
-fn a_provider_that_does_not_find_the_ready_nodes_is_not_believed() {
-    for (ready_answer, held) in [(Some(Lookup::NotFound), true), (None, true), (Some(found(InstanceState::Running)), false)] {
-        let mut simulation = Simulation::new([node("n", "a"), ready(node("r", "a"))]);
-        simulation.run(60, |node| if node.name == "n" { Some(Lookup::NotFound) } else { ready_answer.clone() });
-        assert_eq!((simulation.deleted.len(), simulation.trips), (usize::from(!held), 0), "{ready_answer:?}");
-        assert_eq!(simulation.holds.contains(&Hold::Witnesses { found: 0, asked: 1 }), held);
+fn a_mark_that_was_seen_while_the_node_was_ready_makes_its_removal_a_planned_one() {
+    let marks: [fn(Node) -> Node; 2] = [cordoned, |node| tainted(node, TO_BE_DELETED)];
+    for mark in marks {
+        let mut simulation = Simulation::new([mark(ready(node("n", "a"))), ready(node("r1", "a")), ready(node("r2", "b"))]);
+        let cloud = |node: &Node| Some(if node.name == "n" { Lookup::NotFound } else { found(InstanceState::Running) });
+        simulation.run(5, cloud);
+        simulation.change(|mut node| {
+            node.ready = if node.name == "n" { Ready::Unknown } else { node.ready };
+            node
+        });
+        simulation.run(60, cloud);
+        assert_eq!(simulation.deleted.iter().map(|deletion| deletion.cause).collect::<Vec<_>>(), [Cause::Planned]);
     }
+}
+
+/// A second look after a confirmation that fails alike trips a breaker that people can release.
+#[test]
+fn a_provider_that_does_not_find_the_ready_nodes_is_not_believed() {
+    for (ready_answer, blocked) in [(Some(Lookup::NotFound), true), (None, true), (Some(found(InstanceState::Running)), false)] {
+        let mut simulation = Simulation::new([node("n", "a"), ready(node("r", "a"))]);
+        let cloud = |node: &Node| if node.name == "n" { Some(Lookup::NotFound) } else { ready_answer.clone() };
+        simulation.run(50, cloud);
+        assert_eq!((simulation.deleted.len(), simulation.trips), (usize::from(!blocked), 0), "{ready_answer:?}");
+        assert_eq!(simulation.blocks.iter().any(|block| matches!(block, Block::Evidence { .. })), blocked);
+        simulation.run(30, cloud);
+        let rules: Vec<_> = simulation.state.trips.iter().map(|trip| trip.rule).collect();
+        assert_eq!(rules, if blocked { vec![Rule::NotFound] } else { vec![] });
+        simulation.run(120, |node| Some(if node.name == "n" { Lookup::NotFound } else { found(InstanceState::Running) }));
+        assert_eq!((simulation.deleted.len(), simulation.state.trips.len()), (1, 0), "the provider is believed again");
+    }
+}
+
+#[test]
+fn failed_evidence_is_asked_for_once_per_confirmation() {
+    let mut simulation = Simulation::new([node("n", "a"), ready(node("r", "a")), ready(node("s", "a"))]);
+    let asked = std::cell::Cell::new(0);
+    simulation.run(600, |node| {
+        asked.set(asked.get() + i32::from(node.name == "r"));
+        (node.name == "n").then_some(Lookup::NotFound)
+    });
+    assert!((18..=20).contains(&asked.get()), "{}", asked.get());
+    assert_eq!(simulation.deleted.len(), 0);
+}
+
+#[test]
+fn one_ready_node_that_is_denied_while_others_are_found_blocks_nothing() {
+    let others = (0..5).map(|index| ready(node(&format!("r{index}"), "a")));
+    let mut simulation = Simulation::new(others.chain([node("n", "a")]));
+    simulation.run(60, |node| {
+        Some(if ["n", "r0"].contains(&node.name.as_str()) { Lookup::NotFound } else { found(InstanceState::Running) })
+    });
+    assert_eq!((simulation.names_deleted(), simulation.trips), (vec!["n"], 0));
+}
+
+/// A machine whose node is Ready for some more seconds is no lie.
+#[test]
+fn ready_nodes_that_follow_their_machines_in_time_delay_and_trip_nothing() {
+    let others = (0..20).map(|index| ready(node(&format!("r{index:02}"), "a")));
+    let mut simulation = Simulation::new(others.chain([node("n", "a")]));
+    let cloud = |node: &Node| {
+        Some(if node.name < "r03".to_owned() { found(InstanceState::Deleted) } else { found(InstanceState::Running) })
+    };
+    simulation.run(50, cloud);
+    assert_eq!((simulation.deleted.len(), simulation.trips), (0, 0), "Ready nodes are denied");
+    assert!(simulation.blocks.iter().any(|block| matches!(block, Block::ReadyDenied { count: 3, .. })));
+    simulation.change(|mut node| {
+        node.ready = if node.name < "r03".to_owned() { Ready::Unknown } else { node.ready };
+        node
+    });
+    simulation.run(60, cloud);
+    assert_eq!((simulation.names_deleted(), simulation.trips), (vec!["n", "r00", "r01", "r02"], 0));
+}
+
+#[test]
+fn deleted_machines_everywhere_need_others_that_are_alive() {
+    let mut simulation = Simulation::new((0..10).map(|index| node(&format!("n{index}"), "a")));
+    simulation.run(120, |_| Some(found(InstanceState::Deleted)));
+    let rules: Vec<_> = simulation.state.trips.iter().map(|trip| trip.rule).collect();
+    assert_eq!((simulation.deleted.len(), rules), (0, vec![Rule::NotAlive]));
+    assert!(simulation.release());
+    simulation.run(10, |_| Some(found(InstanceState::Deleted)));
+    assert_eq!(simulation.deleted.len(), 10, "what an operator released goes without evidence");
 }
 
 #[test]
@@ -124,20 +203,21 @@ fn answers_from_one_reading_of_the_cloud_delete_nothing_and_say_so() {
     simulation.observed_at = Some(at(0));
     simulation.run(300, |_| Some(Lookup::NotFound));
     assert_eq!(simulation.deleted.len(), 0);
-    assert_eq!(simulation.holds, [Hold::StaleData(at(0))]);
+    assert_eq!(simulation.blocks, [Block::StaleData(at(0))]);
 }
 
 #[test]
 fn nothing_is_deleted_without_a_readable_history_or_for_another_cloud() {
-    let sightings = Sightings::default();
+    let (observations, marks, memory) = (Observations::default(), Marks::default(), Memory::default());
     let (provider, config, nodes) = (provider(), LifecycleConfig::default(), []);
     let observed = Observed {
         nodes: &nodes,
         provider: &provider,
-        sightings: &sightings,
+        observations: &observations,
+        marks: &marks,
         state: None,
-        witnessed: true,
-        quiet_since: &QuietSince::new(),
+        cross_checked: true,
+        memory: &memory,
         now: Instant::now(),
         time: at(0),
         config: &config,
@@ -147,19 +227,32 @@ fn nothing_is_deleted_without_a_readable_history_or_for_another_cloud() {
     simulation.state.accepted_identity = Some("another".to_owned());
     simulation.run(60, |node| Some(if node.name == "n" { Lookup::NotFound } else { found(InstanceState::Deleted) }));
     assert_eq!(simulation.deleted.len(), 0);
-    assert!(matches!(simulation.holds[..], [Hold::Identity { .. }]));
+    assert!(matches!(simulation.blocks[..], [Block::Identity { .. }]));
 }
 
 #[test]
-fn a_lost_history_delays_mere_absence_for_one_window_and_nothing_else() {
-    let mut simulation = Simulation::new([node("n", "a"), node("d", "b")]);
+fn a_lost_history_delays_absence_planned_or_not_for_one_window_and_nothing_else() {
+    let others = (0..3).map(|index| ready(node(&format!("r{index}"), "a")));
+    let going = [node("n", "a"), node("d", "b"), cordoned(ready(node("planned", "b")))];
+    let mut simulation = Simulation::new(others.chain(going));
     simulation.state.deletions = None;
     simulation.state.begin_history(false, at(0), Duration::from_mins(10));
-    let cloud = |node: &Node| Some(if node.name == "n" { Lookup::NotFound } else { found(InstanceState::Deleted) });
-    simulation.run(599, cloud);
+    let cloud = |node: &Node| {
+        Some(match node.name.as_str() {
+            "n" | "planned" => Lookup::NotFound,
+            "d" => found(InstanceState::Deleted),
+            _ => found(InstanceState::Running),
+        })
+    };
+    simulation.run(4, cloud);
+    simulation.change(|mut node| {
+        node.ready = if node.name == "planned" { Ready::Unknown } else { node.ready };
+        node
+    });
+    simulation.run(590, cloud);
     assert_eq!(simulation.names_deleted(), ["d"]);
-    simulation.run(10, cloud);
-    assert_eq!(simulation.names_deleted(), ["d", "n"]);
+    simulation.run(15, cloud);
+    assert_eq!(simulation.names_deleted(), ["d", "n", "planned"]);
     assert_eq!(simulation.trips, 0);
 }
 

@@ -1,7 +1,7 @@
 //! The breaker's arithmetic.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 use super::*;
-use crate::controllers::node_lifecycle::fixtures::{at, node, ready};
+use crate::controllers::node_lifecycle::fixtures::{at, node};
 
 const BUDGET: Budget = Budget { window: Duration::from_mins(10), zone_fraction: 0.2, limit: 10 };
 
@@ -10,7 +10,6 @@ struct Cluster {
     name: &'static str,
     zones: [usize; 3],
     absent: [usize; 3],
-    ready_absent: [usize; 3],
     deleted: &'static [(&'static str, i64, Cause)],
     budget: Budget,
     /// How many may go, and where breakers trip.
@@ -18,7 +17,7 @@ struct Cluster {
 }
 
 fn cluster(name: &'static str, zones: [usize; 3], absent: [usize; 3], want: (usize, &'static [&'static str])) -> Cluster {
-    Cluster { name, zones, absent, ready_absent: [0; 3], deleted: &[], budget: BUDGET, want }
+    Cluster { name, zones, absent, deleted: &[], budget: BUDGET, want }
 }
 
 const ZONES: [&str; 3] = ["a", "b", "c"];
@@ -41,41 +40,28 @@ fn history(deleted: &[(&str, i64, Cause)]) -> State {
     state
 }
 
-fn judged(cluster: &Cluster, state: &State) -> Verdict {
+/// The names that no breaker blocks, and the breakers that trip.
+fn judged(cluster: &Cluster, state: &State) -> (Vec<String>, Vec<Trip>) {
     let all = nodes(cluster.zones);
-    let take = |counts: [usize; 3], from_end: bool| -> Vec<&Node> {
-        let of = |(zone, count): (&&str, usize)| {
-            let mut of_zone: Vec<_> = all.iter().filter(|node| node.zone() == Some(zone)).collect();
-            if from_end {
-                of_zone.reverse();
-            }
-            of_zone.into_iter().take(count).collect::<Vec<_>>()
-        };
-        ZONES.iter().zip(counts).flat_map(of).collect()
-    };
-    let (absent, ready_absent) = (take(cluster.absent, false), take(cluster.ready_absent, true));
-    let case = Case {
-        nodes: &all.iter().collect::<Vec<_>>(),
-        absent: &absent,
-        ready_absent: &ready_absent,
-        state,
-        now: at(0),
-        budget: cluster.budget,
-    };
-    judge(&case)
+    let of = |(zone, count): (&&str, usize)| all.iter().filter(|node| node.zone() == Some(zone)).take(count).collect::<Vec<_>>();
+    let absent: Vec<_> = ZONES.iter().zip(cluster.absent).flat_map(of).collect();
+    let case = Case { nodes: &all.iter().collect::<Vec<_>>(), absent: &absent, state, now: at(0), budget: cluster.budget };
+    let trips = judge(&case);
+    let allowed = case.judged(&trips).into_iter().map(|node| node.name.clone()).collect();
+    (allowed, trips)
 }
 
-fn places(verdict: &Verdict) -> Vec<String> {
+fn places(trips: &[Trip]) -> Vec<String> {
     let place = |trip: &Trip| match &trip.scope {
         Scope::Cluster => "cluster".to_owned(),
         Scope::Zone(zone) => zone.clone(),
     };
-    verdict.trips.iter().map(place).collect()
+    trips.iter().map(place).collect()
 }
 
 #[test]
 fn the_budget_of_a_zone_and_of_the_cluster_bounds_a_set() {
-    use Cause::{Absent, Deleted, MeantToGo, Released};
+    use Cause::{Absent, Deleted, Planned, Released};
     let cases = [
         cluster("one of 200", [67, 67, 66], [1, 0, 0], (1, &[])),
         cluster("ten of 200", [67, 67, 66], [4, 3, 3], (10, &[])),
@@ -107,7 +93,7 @@ fn the_budget_of_a_zone_and_of_the_cluster_bounds_a_set() {
             ..cluster("one in the future is not", [12, 14, 14], [1, 0, 0], (0, &["a"]))
         },
         Cluster {
-            deleted: &[("a", 1, Deleted), ("a", 1, MeantToGo), ("a", 1, Released)],
+            deleted: &[("a", 1, Deleted), ("a", 1, Planned), ("a", 1, Released)],
             ..cluster("only mere absence counts", [12, 14, 14], [2, 0, 0], (2, &[]))
         },
         Cluster {
@@ -122,13 +108,10 @@ fn the_budget_of_a_zone_and_of_the_cluster_bounds_a_set() {
             budget: Budget { limit: 0, ..BUDGET },
             ..cluster("a limit of none", [67, 67, 66], [1, 0, 0], (0, &["cluster"]))
         },
-        Cluster { ready_absent: [1, 0, 0], ..cluster("one ready node", [67, 67, 66], [1, 0, 0], (1, &[])) },
-        Cluster { ready_absent: [2, 0, 0], ..cluster("two ready nodes of a zone", [67, 67, 66], [1, 1, 0], (1, &["a"])) },
-        Cluster { ready_absent: [1, 1, 0], ..cluster("ready nodes of two zones", [67, 67, 66], [0, 0, 1], (0, &["cluster"])) },
     ];
     for case in cases {
-        let verdict = judged(&case, &history(case.deleted));
-        assert_eq!((verdict.allowed.len(), places(&verdict).as_slice()), (case.want.0, &own(case.want.1)[..]), "{}", case.name);
+        let (allowed, trips) = judged(&case, &history(case.deleted));
+        assert_eq!((allowed.len(), places(&trips).as_slice()), (case.want.0, &own(case.want.1)[..]), "{}", case.name);
     }
 }
 
@@ -140,11 +123,10 @@ fn own(places: &[&str]) -> Vec<String> {
 fn a_breaker_that_holds_keeps_its_scope_and_trips_no_second_time() {
     let lie = cluster("", [67, 67, 66], [67, 1, 0], (1, &["a"]));
     let mut state = history(&[]);
-    state.trips = judged(&lie, &state).trips;
-    let again = judged(&lie, &state);
-    assert_eq!((again.allowed.iter().map(String::as_str).collect::<Vec<_>>(), again.trips.len()), (vec!["b000"], 0));
+    state.trips = judged(&lie, &state).1;
+    assert_eq!(judged(&lie, &state), (vec!["b000".to_owned()], vec![]));
     state.trips[0].scope = Scope::Cluster;
-    assert_eq!(judged(&lie, &state), Verdict::default());
+    assert_eq!(judged(&lie, &state), (vec![], vec![]));
 }
 
 #[test]
@@ -157,8 +139,8 @@ fn a_node_whose_delete_failed_is_charged_once() {
         at: at(-9),
         cause: Cause::Absent,
     }]);
-    let verdict = judged(&cluster("", [3, 3, 3], [1, 0, 0], (1, &[])), &state);
-    assert_eq!((verdict.allowed.len(), verdict.trips.len()), (1, 0));
+    let (allowed, trips) = judged(&cluster("", [3, 3, 3], [1, 0, 0], (1, &[])), &state);
+    assert_eq!((allowed.len(), trips.len()), (1, 0));
 }
 
 #[test]
@@ -167,23 +149,22 @@ fn nodes_without_a_zone_are_a_zone_of_their_own() {
     all.iter_mut().take(5).for_each(|node| node.labels.clear());
     let all: Vec<_> = all.iter().collect();
     let (state, absent) = (history(&[]), &all[..2]);
-    let verdict = judge(&Case { nodes: &all, absent, ready_absent: &[], state: &state, now: at(0), budget: BUDGET });
-    assert_eq!(verdict.trips[0].scope, Scope::Zone(String::new()));
-    assert!(verdict.trips[0].id.starts_with("no-zone-20"));
+    let trips = judge(&Case { nodes: &all, absent, state: &state, now: at(0), budget: BUDGET });
+    assert_eq!(trips[0].scope, Scope::Zone(String::new()));
+    assert!(trips[0].id.starts_with("no-zone-budget-20"));
 }
 
 #[test]
 fn a_trip_lists_what_was_seen_and_says_it_in_words() {
-    let trip = judged(&cluster("", [67, 67, 66], [67, 0, 0], (0, &["a"])), &history(&[])).trips.remove(0);
+    let trip = judged(&cluster("", [67, 67, 66], [67, 0, 0], (0, &["a"])), &history(&[])).1.remove(0);
     assert_eq!((trip.count, trip.nodes.len()), (67, 67));
     assert!(trip.lists("a000", "uid-a000") && !trip.lists("a000", "another") && !trip.lists("b000", "uid-b000"));
     let reason =
         "the machines of 67 of 67 nodes of zone \"a\" are not known and 0 were deleted before, where 13 may be within 10m";
-    assert_eq!((trip.reason.as_str(), trip.id.as_str()), (reason, "zone-a-20231114-221320"));
-    let all: Vec<_> = (0..9000).map(|index| ready(node(&format!("n{index}"), "a"))).collect();
+    assert_eq!((trip.reason.as_str(), trip.id.as_str()), (reason, "zone-a-budget-20231114-221320"));
+    let all: Vec<_> = (0..9000).map(|index| node(&format!("n{index}"), "a")).collect();
     let all: Vec<_> = all.iter().collect();
     let state = history(&[]);
-    let trip =
-        judge(&Case { nodes: &all, absent: &[], ready_absent: &all, state: &state, now: at(0), budget: BUDGET }).trips.remove(0);
+    let trip = judge(&Case { nodes: &all, absent: &all, state: &state, now: at(0), budget: BUDGET }).remove(0);
     assert_eq!((trip.count, trip.nodes.len()), (9000, Trip::LISTED), "a ConfigMap holds 1 MiB");
 }

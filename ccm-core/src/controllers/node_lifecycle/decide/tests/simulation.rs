@@ -19,16 +19,19 @@ pub(super) struct Simulation {
     pub trips: usize,
     pub resets: usize,
     /// The last tick's.
-    pub holds: Vec<Hold>,
+    pub blocks: Vec<Block>,
     /// Added or removed, by node.
     pub taints: BTreeMap<String, bool>,
     pub asked: BTreeSet<String>,
-    sightings: Sightings,
-    quiet_since: QuietSince,
+    observations: Observations,
+    marks: Marks,
+    memory: Memory,
     config: LifecycleConfig,
     provider: ProviderInfo,
     start: Instant,
     second: i64,
+    /// The time between ticks, in seconds.
+    pub period: i64,
 }
 
 impl Simulation {
@@ -42,15 +45,17 @@ impl Simulation {
             deleted: Vec::new(),
             trips: 0,
             resets: 0,
-            holds: Vec::new(),
+            blocks: Vec::new(),
             taints: BTreeMap::new(),
             asked: BTreeSet::new(),
-            sightings: Sightings::default(),
-            quiet_since: QuietSince::new(),
+            observations: Observations::default(),
+            marks: Marks::default(),
+            memory: Memory::default(),
             config: LifecycleConfig::default(),
             provider: provider(),
             start: Instant::now(),
             second: 0,
+            period: 5,
         }
     }
 
@@ -60,19 +65,26 @@ impl Simulation {
         self
     }
 
-    /// A tick every five seconds for so many seconds; `None` of the cloud is an error.
+    /// A tick in each period for so many seconds; `None` of the cloud is an error.
     pub fn run(&mut self, seconds: i64, cloud: impl Fn(&Node) -> Option<Lookup>) {
         let end = self.second + seconds;
         while self.second <= end {
             self.tick(&cloud);
-            self.second += 5;
+            self.second += self.period;
         }
     }
 
     /// A new process: only what is in the cluster is left.
     pub fn restart(&mut self) {
-        self.sightings = Sightings::default();
-        self.quiet_since.clear();
+        self.observations = Observations::default();
+        self.marks = Marks::default();
+        self.memory = Memory::default();
+    }
+
+    /// Does what the events tell an operator to do; whether there was anything to release.
+    pub fn release(&mut self) -> bool {
+        self.state.release_request = self.state.trips.first().map(|trip| trip.id.clone());
+        self.state.take_release(at(self.second)).is_some()
     }
 
     pub fn change(&mut self, change: impl Fn(Node) -> Node) {
@@ -87,26 +99,28 @@ impl Simulation {
 
     fn tick(&mut self, cloud: &impl Fn(&Node) -> Option<Lookup>) {
         let nodes = self.nodes.clone();
-        self.sightings.begin_tick(&nodes);
+        self.marks.see_all(&nodes, at(self.second));
+        self.observations.begin_tick(&nodes);
         let first = to_look_up(&self.observed(&nodes, false));
         self.look_up(first, cloud);
         let mut plan = decide(&self.observed(&nodes, false));
-        if plan.wants_witnesses {
-            let second = witnesses(&self.observed(&nodes, false));
+        if plan.wants_cross_check {
+            let second = to_cross_check(&self.observed(&nodes, false));
             self.look_up(second, cloud);
             plan = decide(&self.observed(&nodes, true));
         }
         self.apply(plan);
     }
 
-    fn observed<'a>(&'a self, nodes: &'a [Arc<Node>], witnessed: bool) -> Observed<'a> {
+    fn observed<'a>(&'a self, nodes: &'a [Arc<Node>], cross_checked: bool) -> Observed<'a> {
         Observed {
             nodes,
             provider: &self.provider,
-            sightings: &self.sightings,
+            observations: &self.observations,
+            marks: &self.marks,
             state: Some(&self.state),
-            witnessed,
-            quiet_since: &self.quiet_since,
+            cross_checked,
+            memory: &self.memory,
             now: self.now(),
             time: at(self.second),
             config: &self.config,
@@ -121,12 +135,12 @@ impl Simulation {
         for node in nodes {
             self.asked.insert(node.name.clone());
             let Some(lookup) = cloud(&node) else {
-                self.sightings.record_failure(&node);
+                self.observations.record_failure(&node);
                 continue;
             };
             let mut answer = answer(lookup, self.second);
             answer.observed_at = self.observed_at.unwrap_or(answer.observed_at);
-            self.sightings.record(&node, &answer, self.now(), self.config.confirmation);
+            self.observations.record(&node, &answer, self.now(), self.config.confirmation);
         }
     }
 
@@ -135,8 +149,8 @@ impl Simulation {
         self.resets += plan.resets.len();
         self.state.trips.retain(|trip| !plan.resets.contains(&trip.id));
         self.state.trips.extend(plan.trips);
-        self.quiet_since = plan.quiet_since;
-        self.holds = plan.holds;
+        self.memory = plan.memory;
+        self.blocks = plan.blocks;
         self.taints.extend(plan.taint.iter().map(|node| (node.name.clone(), true)));
         self.taints.extend(plan.untaint.iter().map(|node| (node.name.clone(), false)));
         let gone: Vec<_> = plan.deletions.iter().map(|one| self.deletion(one)).collect();
@@ -151,7 +165,7 @@ impl Simulation {
         Deletion { node: one.node.name.clone(), uid: one.node.uid.clone(), zone, at: at(self.second), cause: one.cause }
     }
 
-    fn most_in_a_window(&self, zone: Option<&str>) -> usize {
+    pub fn most_in_a_window(&self, zone: Option<&str>) -> usize {
         let of_zone = |deletion: &&Deletion| zone.is_none_or(|zone| deletion.zone.as_deref() == Some(zone));
         let times: Vec<_> = self.deleted.iter().filter(of_zone).map(|deletion| deletion.at).collect();
         let from =
@@ -170,6 +184,10 @@ fn two_hundred(of: impl Fn(Node) -> Node) -> Simulation {
 #[allow(clippy::unnecessary_wraps)] // the shape of an answer that a simulation asks for
 fn running() -> Option<Lookup> {
     Some(found(InstanceState::Running))
+}
+
+fn not_ready(node: Node) -> Node {
+    Node { ready: Ready::Unknown, ..node }
 }
 
 fn is_in_a(node: &Node) -> bool {
@@ -192,16 +210,27 @@ fn a_third_terminated_with_records_goes_unaided() {
 
 #[test]
 fn a_third_cordoned_first_and_then_forgotten_goes_unaided() {
-    let mut simulation = two_hundred(|node| if is_in_a(&node) { cordoned(node) } else { ready(node) });
+    let mut simulation = two_hundred(|node| if is_in_a(&node) { cordoned(ready(node)) } else { ready(node) });
+    simulation.run(0, |_| running());
+    simulation.change(|node| if is_in_a(&node) { not_ready(node) } else { node });
     simulation.run(60, |node| if is_in_a(node) { Some(Lookup::NotFound) } else { running() });
     assert_eq!((simulation.deleted.len(), simulation.trips), (67, 0));
+}
+
+#[test]
+fn ninety_nine_not_ready_nodes_that_were_cordoned_survive_a_lie_about_all() {
+    let mut simulation = two_hundred(|node| if node.name.as_str() < "n099" { cordoned(node) } else { node });
+    simulation.run(600, |_| Some(Lookup::NotFound));
+    assert_eq!((simulation.deleted.len(), simulation.trips), (0, 1));
 }
 
 #[test]
 fn a_mark_on_half_of_all_nodes_or_more_means_nothing() {
     for (marked, deleted) in [(99, 99), (100, 0), (200, 0)] {
         let is_marked = move |node: &Node| node.name.as_str() < format!("n{marked:03}").as_str();
-        let mut simulation = two_hundred(|node| if is_marked(&node) { cordoned(node) } else { ready(node) });
+        let mut simulation = two_hundred(|node| if is_marked(&node) { cordoned(ready(node)) } else { ready(node) });
+        simulation.run(0, |_| running());
+        simulation.change(|node| if is_marked(&node) { not_ready(node) } else { node });
         simulation.run(120, |node| if is_marked(node) { Some(Lookup::NotFound) } else { running() });
         assert_eq!((simulation.deleted.len(), simulation.trips > 0), (deleted, deleted == 0), "{marked}");
     }

@@ -1,7 +1,7 @@
-//! What the cloud has said of each node so far, within one term of leadership. Pure: the time is an argument.
+//! What the cloud has said of each node so far, within one leadership term. Pure: the time is an argument.
 //!
-//! Whatever is doubtful begins a sighting anew: another UID, providerID or cloud identity, a node that became ready, an answer
-//! that finds the machine. An error says nothing: it neither confirms a sighting nor ends it.
+//! Anything uncertain begins a not-found observation anew: another UID, providerID or cloud identity, a node that became Ready, an
+//! answer that finds the machine. An error says nothing: it neither confirms an observation nor ends it.
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,9 +10,8 @@ use jiff::Timestamp;
 
 use crate::model::instance::{Answer, Instance, InstanceState, Lookup};
 use crate::model::node::{Node, Ready};
-use crate::names;
 
-/// What the latest answer in this tick was.
+/// What an answer means for the node that was asked about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Said {
     /// The machine is known and is not stopped.
@@ -22,16 +21,21 @@ pub(super) enum Said {
     /// The machine is deleted; its record is still known.
     Deleted,
     /// The machine is not known.
-    Absent,
-    /// Somebody else's, several, or a machine of another providerID.
+    NotFound,
+    /// The machine is another provider's, is one of several, or has another providerID.
     Unclear,
-    /// It could not be found out.
-    Failed,
 }
 
-/// A node that is not ready and whose machine is gone, by one answer or more without one to the contrary.
+/// An answer of this tick.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Latest {
+    said: Said,
+    observed_at: Timestamp,
+}
+
+/// A node that is not Ready and whose machine is gone, by one answer or more without one to the contrary.
 #[derive(Clone, Debug)]
-pub(super) struct Sighting {
+pub(super) struct Gone {
     pub uid: String,
     pub provider_id: String,
     /// Of all the answers.
@@ -44,11 +48,9 @@ pub(super) struct Sighting {
     pub confirmed: bool,
     /// The cloud has said that the machine was deleted.
     pub known_deleted: bool,
-    /// It was cordoned, or cluster-autoscaler's, when the first answer came.
-    pub marked: bool,
 }
 
-impl Sighting {
+impl Gone {
     fn begin(node: &Node, provider_id: &str, answer: &Answer, now: Instant) -> Self {
         Self {
             uid: node.uid.clone(),
@@ -58,11 +60,11 @@ impl Sighting {
             first_observed_at: answer.observed_at,
             confirmed: false,
             known_deleted: false,
-            marked: is_marked(node),
         }
     }
 
-    fn is_of(&self, node: &Node) -> bool {
+    /// Whether it is about this object and this machine.
+    pub fn is_of(&self, node: &Node) -> bool {
         self.uid == node.uid && node.provider_id.as_ref() == Some(&self.provider_id)
     }
 
@@ -72,70 +74,76 @@ impl Sighting {
     }
 }
 
-/// Whether somebody has said that this node will go.
-pub(super) fn is_marked(node: &Node) -> bool {
-    node.unschedulable || node.has_taint(names::taints::TO_BE_DELETED)
+/// A Ready node whose machine the cloud denies.
+#[derive(Clone, Debug)]
+struct Denied {
+    uid: String,
+    since: Instant,
 }
 
-/// All sightings.
+/// All observations.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Sightings {
-    gone: HashMap<String, Sighting>,
-    /// Ready nodes of which the latest answer is that their machine is not known: UIDs by name.
-    ready_absent: HashMap<String, String>,
-    latest: HashMap<String, Said>,
+pub(super) struct Observations {
+    gone: HashMap<String, Gone>,
+    denied: HashMap<String, Denied>,
+    latest: HashMap<String, Latest>,
 }
 
-impl Sightings {
-    /// Begins a tick: forgets this tick's answers, and the sightings of nodes that are ready, changed, gone or going.
+impl Observations {
+    /// Begins a tick: forgets this tick's answers, and what was said of nodes that are Ready again, changed, gone or going.
     pub fn begin_tick(&mut self, nodes: &[Arc<Node>]) {
         self.latest.clear();
         let by_name: HashMap<_, _> = nodes.iter().map(|node| (node.name.as_str(), node)).collect();
-        self.gone.retain(|name, sighting| {
+        self.gone.retain(|name, gone| {
             let node = by_name.get(name.as_str());
-            node.is_some_and(|node| sighting.is_of(node) && node.ready != Ready::True && node.deleted_at.is_none())
+            node.is_some_and(|node| gone.is_of(node) && node.ready != Ready::True && node.deleted_at.is_none())
         });
-        self.ready_absent.retain(|name, uid| {
+        self.denied.retain(|name, denied| {
             let node = by_name.get(name.as_str());
-            node.is_some_and(|node| node.uid == *uid && node.ready == Ready::True)
+            node.is_some_and(|node| node.uid == denied.uid && node.ready == Ready::True)
         });
     }
 
     /// Takes an answer in.
     pub fn record(&mut self, node: &Node, answer: &Answer, now: Instant, confirmation: Duration) {
         let said = classify(node, &answer.lookup);
-        self.latest.insert(node.name.clone(), said);
+        self.latest.insert(node.name.clone(), Latest { said, observed_at: answer.observed_at });
         if node.ready == Ready::True {
-            self.record_ready(node, said);
+            self.record_ready(node, said, now);
             return;
         }
         match (said, &node.provider_id) {
-            (Said::Absent | Said::Deleted, Some(id)) => self.record_gone(node, id, said, answer, now, confirmation),
+            (Said::NotFound | Said::Deleted, Some(id)) => self.record_gone(node, id, said, answer, now, confirmation),
             _ => drop(self.gone.remove(&node.name)),
         }
     }
 
-    fn record_ready(&mut self, node: &Node, said: Said) {
+    fn record_ready(&mut self, node: &Node, said: Said, now: Instant) {
         self.gone.remove(&node.name);
-        match said {
-            Said::Absent => drop(self.ready_absent.insert(node.name.clone(), node.uid.clone())),
-            _ => drop(self.ready_absent.remove(&node.name)),
+        if !matches!(said, Said::NotFound | Said::Deleted) {
+            self.denied.remove(&node.name);
+            return;
+        }
+        let begin = || Denied { uid: node.uid.clone(), since: now };
+        let denied = self.denied.entry(node.name.clone()).or_insert_with(begin);
+        if denied.uid != node.uid {
+            *denied = begin();
         }
     }
 
     fn record_gone(&mut self, node: &Node, id: &str, said: Said, answer: &Answer, now: Instant, confirmation: Duration) {
-        let begin = || Sighting::begin(node, id, answer, now);
-        let sighting = self.gone.entry(node.name.clone()).or_insert_with(begin);
-        if !sighting.is_of(node) || sighting.cloud_identity != answer.cloud_identity {
-            *sighting = begin();
+        let begin = || Gone::begin(node, id, answer, now);
+        let gone = self.gone.entry(node.name.clone()).or_insert_with(begin);
+        if !gone.is_of(node) || gone.cloud_identity != answer.cloud_identity {
+            *gone = begin();
         }
-        sighting.add(answer, now, confirmation);
-        sighting.known_deleted |= said == Said::Deleted;
+        gone.add(answer, now, confirmation);
+        gone.known_deleted |= said == Said::Deleted;
     }
 
-    /// Takes in that a node could not be looked up.
+    /// Takes in that a node could not be looked up: what an earlier answer of this tick said does not count.
     pub fn record_failure(&mut self, node: &Node) {
-        self.latest.insert(node.name.clone(), Said::Failed);
+        self.latest.remove(&node.name);
     }
 
     /// Forgets everything: the provider went away or became another.
@@ -143,40 +151,40 @@ impl Sightings {
         *self = Self::default();
     }
 
-    /// What was said of a node in this tick.
+    /// What was said of a node in this tick; `None` if nothing was, or it could not be found out.
     pub fn latest(&self, name: &str) -> Option<Said> {
-        self.latest.get(name).copied()
+        self.latest.get(name).map(|latest| latest.said)
     }
 
-    /// The sighting of a node.
-    pub fn gone(&self, name: &str) -> Option<&Sighting> {
+    /// What was said of a node in this tick, if the data is not older than a moment of the provider's clock.
+    pub fn latest_since(&self, name: &str, not_before: Timestamp) -> Option<Said> {
+        self.latest.get(name).filter(|latest| latest.observed_at >= not_before).map(|latest| latest.said)
+    }
+
+    /// That the machine of a node that is not Ready is gone.
+    pub fn gone(&self, name: &str) -> Option<&Gone> {
         self.gone.get(name)
     }
 
-    /// Whether a ready node's machine was not known when last asked for.
-    pub fn is_ready_absent(&self, name: &str) -> bool {
-        self.ready_absent.contains_key(name)
+    /// Since when the cloud denies the machine of a Ready node.
+    pub fn denied_since(&self, name: &str) -> Option<Instant> {
+        self.denied.get(name).map(|denied| denied.since)
     }
 
     /// Whether this tick itself brought the answer that the machine is gone.
     pub fn is_fresh(&self, name: &str) -> bool {
-        matches!(self.latest(name), Some(Said::Absent | Said::Deleted))
+        matches!(self.latest(name), Some(Said::NotFound | Said::Deleted))
     }
 
-    /// When the earliest sighting that still needs its second answer may get it.
+    /// When the earliest observation that still needs its second answer may get it.
     pub fn due(&self, now: Instant, confirmation: Duration) -> Option<Instant> {
-        self.gone
-            .values()
-            .filter(|sighting| !sighting.confirmed)
-            .map(|sighting| sighting.first + confirmation)
-            .filter(|due| *due > now)
-            .min()
+        self.gone.values().filter(|gone| !gone.confirmed).map(|gone| gone.first + confirmation).filter(|due| *due > now).min()
     }
 }
 
 fn classify(node: &Node, lookup: &Lookup) -> Said {
     match lookup {
-        Lookup::NotFound => Said::Absent,
+        Lookup::NotFound => Said::NotFound,
         Lookup::NotMine(_) | Lookup::Ambiguous(_) => Said::Unclear,
         Lookup::Found(instance) if is_another(node, instance) => Said::Unclear,
         Lookup::Found(instance) => match instance.state {

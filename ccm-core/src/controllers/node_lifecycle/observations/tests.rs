@@ -1,7 +1,7 @@
 //! When an answer that a machine is gone is confirmed, and what begins it anew.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 use super::*;
-use crate::controllers::node_lifecycle::fixtures::{answer, cordoned, found, node, ready};
+use crate::controllers::node_lifecycle::fixtures::{answer, found, node, ready};
 
 const CONFIRMATION: Duration = Duration::from_secs(30);
 
@@ -57,57 +57,47 @@ fn a_second_answer_confirms_only_if_late_enough_newer_and_of_the_same_node_and_c
         Second { node: ready(node("n", "a")), ..second("ready again", Lookup::NotFound, 60, 60, None) },
     ];
     for case in cases {
-        let (start, mut sightings) = (Instant::now(), Sightings::default());
-        sightings.record(&node("n", "a"), &answer(Lookup::NotFound, 0), start, CONFIRMATION);
-        sightings.begin_tick(&[Arc::new(case.node.clone())]);
+        let (start, mut observations) = (Instant::now(), Observations::default());
+        observations.record(&node("n", "a"), &answer(Lookup::NotFound, 0), start, CONFIRMATION);
+        observations.begin_tick(&[Arc::new(case.node.clone())]);
         match &case.answer {
-            Some(answer) => sightings.record(&case.node, answer, start + Duration::from_secs(case.after), CONFIRMATION),
-            None => sightings.record_failure(&case.node),
+            Some(answer) => observations.record(&case.node, answer, start + Duration::from_secs(case.after), CONFIRMATION),
+            None => observations.record_failure(&case.node),
         }
-        assert_eq!(sightings.gone("n").map(|sighting| sighting.confirmed), case.confirmed, "{}", case.name);
+        assert_eq!(observations.gone("n").map(|gone| gone.confirmed), case.confirmed, "{}", case.name);
     }
 }
 
 #[test]
 fn a_node_that_was_ready_in_between_begins_anew() {
-    let (start, mut sightings) = (Instant::now(), Sightings::default());
+    let (start, mut observations) = (Instant::now(), Observations::default());
     let gone = node("n", "a");
-    sightings.record(&gone, &answer(Lookup::NotFound, 0), start, CONFIRMATION);
-    sightings.begin_tick(&[Arc::new(ready(gone.clone()))]);
-    sightings.begin_tick(&[Arc::new(gone.clone())]);
-    sightings.record(&gone, &answer(Lookup::NotFound, 40), start + Duration::from_secs(40), CONFIRMATION);
-    assert!(!sightings.gone("n").unwrap().confirmed);
-}
-
-#[test]
-fn a_mark_counts_only_if_it_was_there_at_the_first_answer() {
-    for (first, marked) in [(cordoned(node("n", "a")), true), (node("n", "a"), false)] {
-        let (start, mut sightings) = (Instant::now(), Sightings::default());
-        sightings.record(&first, &answer(Lookup::NotFound, 0), start, CONFIRMATION);
-        sightings.record(&cordoned(first), &answer(Lookup::NotFound, 40), start + Duration::from_secs(40), CONFIRMATION);
-        assert_eq!(sightings.gone("n").unwrap().marked, marked);
-    }
+    observations.record(&gone, &answer(Lookup::NotFound, 0), start, CONFIRMATION);
+    observations.begin_tick(&[Arc::new(ready(gone.clone()))]);
+    observations.begin_tick(&[Arc::new(gone.clone())]);
+    observations.record(&gone, &answer(Lookup::NotFound, 40), start + Duration::from_secs(40), CONFIRMATION);
+    assert!(!observations.gone("n").unwrap().confirmed);
 }
 
 #[test]
 fn an_old_confirmation_is_not_fresh_when_the_tick_brought_an_error() {
-    let (start, mut sightings) = (Instant::now(), Sightings::default());
+    let (start, mut observations) = (Instant::now(), Observations::default());
     let gone = node("n", "a");
-    sightings.record(&gone, &answer(Lookup::NotFound, 0), start, CONFIRMATION);
-    sightings.record(&gone, &answer(Lookup::NotFound, 40), start + Duration::from_secs(40), CONFIRMATION);
-    assert!(sightings.is_fresh("n"));
-    sightings.begin_tick(&[Arc::new(gone.clone())]);
-    sightings.record_failure(&gone);
-    assert!(sightings.gone("n").unwrap().confirmed && !sightings.is_fresh("n"));
+    observations.record(&gone, &answer(Lookup::NotFound, 0), start, CONFIRMATION);
+    observations.record(&gone, &answer(Lookup::NotFound, 40), start + Duration::from_secs(40), CONFIRMATION);
+    assert!(observations.is_fresh("n"));
+    observations.begin_tick(&[Arc::new(gone.clone())]);
+    observations.record_failure(&gone);
+    assert!(observations.gone("n").unwrap().confirmed && !observations.is_fresh("n"));
 }
 
 #[test]
-fn the_next_look_is_due_when_the_earliest_sighting_can_be_confirmed() {
-    let (start, mut sightings) = (Instant::now(), Sightings::default());
-    assert_eq!(sightings.due(start, CONFIRMATION), None);
-    sightings.record(&node("n", "a"), &answer(Lookup::NotFound, 0), start, CONFIRMATION);
-    sightings.record(&node("m", "a"), &answer(Lookup::NotFound, 0), start + Duration::from_secs(3), CONFIRMATION);
-    assert_eq!(sightings.due(start, CONFIRMATION), Some(start + CONFIRMATION));
-    assert_eq!(sightings.due(start + CONFIRMATION, CONFIRMATION), Some(start + Duration::from_secs(33)));
-    assert_eq!(sightings.due(start + Duration::from_secs(60), CONFIRMATION), None, "stale data is not asked for in a loop");
+fn the_next_look_is_due_when_the_earliest_observation_can_be_confirmed() {
+    let (start, mut observations) = (Instant::now(), Observations::default());
+    assert_eq!(observations.due(start, CONFIRMATION), None);
+    observations.record(&node("n", "a"), &answer(Lookup::NotFound, 0), start, CONFIRMATION);
+    observations.record(&node("m", "a"), &answer(Lookup::NotFound, 0), start + Duration::from_secs(3), CONFIRMATION);
+    assert_eq!(observations.due(start, CONFIRMATION), Some(start + CONFIRMATION));
+    assert_eq!(observations.due(start + CONFIRMATION, CONFIRMATION), Some(start + Duration::from_secs(33)));
+    assert_eq!(observations.due(start + Duration::from_secs(60), CONFIRMATION), None, "stale data is not asked for in a loop");
 }
