@@ -164,13 +164,13 @@ fn ready_nodes_that_follow_their_machines_in_time_delay_and_trip_nothing() {
     let others = (0..20).map(|index| ready(node(&format!("r{index:02}"), "a")));
     let mut simulation = Simulation::new(others.chain([node("n", "a")]));
     let cloud = |node: &Node| {
-        Some(if node.name < "r03".to_owned() { found(InstanceState::Deleted) } else { found(InstanceState::Running) })
+        Some(if node.name.as_str() < "r03" { found(InstanceState::Deleted) } else { found(InstanceState::Running) })
     };
     simulation.run(50, cloud);
     assert_eq!((simulation.deleted.len(), simulation.trips), (0, 0), "Ready nodes are denied");
     assert!(simulation.blocks.iter().any(|block| matches!(block, Block::ReadyDenied { count: 3, .. })));
     simulation.change(|mut node| {
-        node.ready = if node.name < "r03".to_owned() { Ready::Unknown } else { node.ready };
+        node.ready = if node.name.as_str() < "r03" { Ready::Unknown } else { node.ready };
         node
     });
     simulation.run(60, cloud);

@@ -20,10 +20,8 @@ fn evidence(zones: [(usize, usize, usize, usize); 2], not_before: Option<i64>) -
     for (zone, (of_ready, ready_found, of_other, other_found)) in ["a", "b"].into_iter().zip(zones) {
         for index in 0..of_ready + of_other {
             let plain = node(&format!("{zone}{index}"), zone);
-            let (node, is_found) = match index < of_ready {
-                true => (ready(plain), index < ready_found),
-                false => (plain, index - of_ready < other_found),
-            };
+            let (node, is_found) =
+                if index < of_ready { (ready(plain), index < ready_found) } else { (plain, index - of_ready < other_found) };
             let lookup = if is_found { found(InstanceState::Stopped) } else { Lookup::NotFound };
             observations.record(&node, &answer(lookup, 0), Instant::now(), Duration::from_secs(30));
             nodes.push(node);

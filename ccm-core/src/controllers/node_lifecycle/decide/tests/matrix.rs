@@ -119,13 +119,9 @@ fn gone(deleted: bool) -> Lookup {
     if deleted { found(InstanceState::Deleted) } else { Lookup::NotFound }
 }
 
-fn running(_: &Node) -> Option<Lookup> {
-    Some(found(InstanceState::Running))
-}
-
 /// The machines of foreign and unnamed nodes are never known, which concerns nobody.
 fn cloud(lied: impl Fn(&Node) -> Option<Lookup>) -> impl Fn(&Node) -> Option<Lookup> {
-    move |node| if is_ours(node) { lied(node).or_else(|| running(node)) } else { Some(Lookup::NotFound) }
+    move |node| if is_ours(node) { lied(node).or_else(|| Some(found(InstanceState::Running))) } else { Some(Lookup::NotFound) }
 }
 
 /// A lie of five minutes and its end, in steps between which a leader may die.
@@ -288,7 +284,7 @@ impl Table {
 
     fn row(&mut self, name: &str, cells: &[String], mix: Mix) {
         self.rows += 1;
-        let text: String = cells.iter().map(|cell| format!("{cell:>6}")).collect();
+        let text = cells.iter().map(|cell| format!("{cell:>6}")).collect::<Vec<_>>().concat();
         match self.last.take() {
             Some((_, before)) if mix.restarts && before == text => self.write(&format!("{name} +-"), &text),
             Some((before_name, before)) => {
