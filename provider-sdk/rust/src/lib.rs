@@ -5,6 +5,7 @@
 //! calls mean on the wire is `rpc`; who may change things when is `leadership` and `mutations`; the socket is [`server`].
 
 pub mod batch;
+mod cache;
 pub mod command;
 pub mod context;
 mod description;
@@ -26,6 +27,7 @@ mod rpc;
 pub mod server;
 
 pub use async_trait::async_trait;
+pub use cache::{ListCache, Listed};
 pub use ccm_proto::v1;
 pub use command::ProviderCommand;
 pub use context::{CallContext, LeaderContext};

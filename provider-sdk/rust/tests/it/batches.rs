@@ -7,7 +7,8 @@ use ccm_provider_sdk::fake::{FakeInstances, FakeProvider, Script};
 use ccm_provider_sdk::v1::instance_result::Outcome;
 use ccm_provider_sdk::v1::{self, ErrorReason, InstanceQuery};
 use ccm_provider_sdk::{
-    CallContext, Description, Instances, LookUpsOnly, Lookup, Parts, Provider, ProviderError, Result, Server, async_trait,
+    CallContext, Description, Instances, ListCache, LookUpsOnly, Lookup, Parts, Provider, ProviderError, Result, Server,
+    async_trait,
 };
 use tonic::Code;
 
@@ -127,8 +128,8 @@ async fn a_malformed_batch_is_refused_with_the_path_of_the_field() {
     }
 }
 
-/// A provider that answers from what it read once, at this time.
-struct Cached(SystemTime);
+/// A provider that reads the names of its machines once in an hour: there is none.
+struct Cached(ListCache<Vec<String>>);
 
 impl Provider for Cached {
     fn describe(&self) -> Description {
@@ -143,20 +144,32 @@ impl LookUpsOnly for Cached {}
 
 #[async_trait]
 impl Instances for Cached {
-    async fn get_instance(&self, _: &CallContext, _: &InstanceQuery) -> Result<Lookup> {
-        Ok(Lookup::not_found().read_at(self.0))
+    async fn get_instance(&self, _: &CallContext, query: &InstanceQuery) -> Result<Lookup> {
+        let list = self.0.get().await?;
+        let known = list.items.contains(&query.node_name);
+        let lookup = if known { Lookup::found(v1::Instance::default()) } else { Lookup::not_found() };
+        Ok(lookup.read_at(list.read_at))
     }
 }
 
 #[tokio::test]
 async fn two_answers_from_one_reading_carry_its_time() {
-    let read_at = SystemTime::now() - Duration::from_secs(90);
-    let fixture = Fixture::of_server(Server::new(Cached(read_at))).await;
+    let cloud = Script::new(|()| Ok(Vec::new()));
+    let asked = cloud.clone();
+    let list = move || {
+        let cloud = cloud.clone();
+        async move { cloud.call(()).await }
+    };
+    let fixture = Fixture::of_server(Server::new(Cached(ListCache::new(Duration::from_secs(3600), list)))).await;
 
+    let mut observed = Vec::new();
     for _ in 0..2 {
         let results = fixture.instances().batch_get_instances(batch(["gone"])).await.unwrap().into_inner().results;
-        assert_eq!(SystemTime::try_from(results[0].observed_at.unwrap()).unwrap(), read_at);
+        assert!(matches!(results[0].outcome, Some(Outcome::NotFound(_))));
+        observed.push(results[0].observed_at.unwrap());
     }
+
+    assert_eq!((observed[0], asked.count()), (observed[1], 1));
 }
 
 #[tokio::test]
