@@ -103,7 +103,8 @@ pub trait Instances: Send + Sync + 'static {
 #[async_trait]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not say whether it serves `WatchInstances`",
-    note = "implement `WatchInstances` for it, or declare the method absent: `impl WithoutWatch for ... {{}}`"
+    note = "if it serves look-ups only: `impl LookUpsOnly for ... {{}}`",
+    note = "otherwise implement `WatchInstances` for it, or declare the method absent: `impl WithoutWatch for ... {{}}`"
 )]
 pub trait WatchInstances: Send + Sync + 'static {
     /// Machines whose state changed, for a core that then looks sooner. Today's core opens the stream and does not act on it yet.
@@ -119,7 +120,8 @@ pub trait WatchInstances: Send + Sync + 'static {
 #[async_trait]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not say whether it serves `AddSSHKeyToAllInstances`",
-    note = "implement `AddSshKeys` for it, or declare the method absent: `impl WithoutSshKeys for ... {{}}`"
+    note = "if it serves look-ups only: `impl LookUpsOnly for ... {{}}`",
+    note = "otherwise implement `AddSshKeys` for it, or declare the method absent: `impl WithoutSshKeys for ... {{}}`"
 )]
 pub trait AddSshKeys: Send + Sync + 'static {
     /// Makes a public key a login for a user on every machine.
@@ -136,7 +138,8 @@ pub trait AddSshKeys: Send + Sync + 'static {
 #[async_trait]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not say whether it serves `GetCurrentNodeName`",
-    note = "implement `CurrentNodeName` for it, or declare the method absent: `impl WithoutCurrentNodeName for ... {{}}`"
+    note = "if it serves look-ups only: `impl LookUpsOnly for ... {{}}`",
+    note = "otherwise implement `CurrentNodeName` for it, or declare the method absent: `impl WithoutCurrentNodeName for ... {{}}`"
 )]
 pub trait CurrentNodeName: Send + Sync + 'static {
     /// The node that the provider runs on.
@@ -164,12 +167,6 @@ pub trait CurrentNodeName: Send + Sync + 'static {
 ///     }
 /// }
 /// ```
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` does not say what of the RPC service `Instances` it serves besides look-ups",
-    note = "if nothing: `impl LookUpsOnly for ... {{}}`",
-    note = "otherwise implement `WatchInstances`, `AddSshKeys` and `CurrentNodeName`, and for each that it lacks `WithoutWatch`, \
-            `WithoutSshKeys`, `WithoutCurrentNodeName`"
-)]
 pub trait LookUpsOnly: Send + Sync + 'static {}
 
 /// Declares that the provider does not serve [`WatchInstances`].

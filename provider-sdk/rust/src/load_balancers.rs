@@ -90,17 +90,9 @@ pub trait ListLoadBalancers: Send + Sync + 'static {
 ///     }
 /// }
 /// ```
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` does not say whether it serves `PlanLoadBalancer`",
-    note = "implement `PlanLoadBalancers` for it, or declare the method absent: `impl WithoutPlan for ... {{}}`"
-)]
 pub trait WithoutPlan: Send + Sync + 'static {}
 
 /// Declares that the provider does not serve [`ListLoadBalancers`]: `impl WithoutList for MyCloud {}`.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` does not say whether it serves `ListLoadBalancers`",
-    note = "implement `ListLoadBalancers` for it, or declare the method absent: `impl WithoutList for ... {{}}`"
-)]
 pub trait WithoutList: Send + Sync + 'static {}
 
 #[async_trait]
