@@ -62,3 +62,6 @@ impl InstanceSession for OneSession {
         Ok(answers)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,7 +2,9 @@
 //! `cargo run -p ccm-provider-sdk --example one_look_up -- serve --endpoint unix:///tmp/example/provider.sock`.
 use std::{process::ExitCode, sync::Arc};
 
-use ccm_provider_sdk::{CallContext, Description, Instances, Lookup, Provider, ProviderCommand, Result, async_trait, v1};
+use ccm_provider_sdk::{
+    CallContext, Description, Instances, LookUpsOnly, Lookup, Parts, Provider, ProviderCommand, Result, async_trait, v1,
+};
 use clap::Parser;
 
 struct Shelf {
@@ -14,16 +16,16 @@ impl Instances for Shelf {
     async fn get_instance(&self, _: &CallContext, query: &v1::InstanceQuery) -> Result<Lookup> {
         let id = query.provider_id.clone().unwrap_or_else(|| format!("shelf://{}", query.node_name));
         if !self.machines.iter().any(|name| id == format!("shelf://{name}")) {
-            return Ok(Lookup::NotFound);
+            return Ok(Lookup::not_found());
         }
         let state = v1::InstanceState::Running.into();
-        Ok(Lookup::Found(v1::Instance { provider_id: id, state, ..Default::default() }))
+        Ok(Lookup::found(v1::Instance { provider_id: id, state, ..Default::default() }))
     }
 }
 
-struct ShelfProvider(Arc<Shelf>);
+impl LookUpsOnly for Shelf {}
 
-impl Provider for ShelfProvider {
+impl Provider for Shelf {
     fn describe(&self) -> Description {
         Description {
             name: "shelf".into(),
@@ -34,8 +36,8 @@ impl Provider for ShelfProvider {
             ..Default::default()
         }
     }
-    fn instances(&self) -> Option<Arc<dyn Instances>> {
-        Some(Arc::clone(&self.0) as _)
+    fn parts(self: Arc<Self>) -> Parts {
+        Parts::new().instances(self)
     }
 }
 
@@ -48,5 +50,5 @@ struct Cli {
 #[tokio::main]
 async fn main() -> ExitCode {
     let shelf = Shelf { machines: vec!["node-a", "node-b"] };
-    Cli::parse().command.run(ShelfProvider(Arc::new(shelf))).await
+    Cli::parse().command.run(shelf).await
 }

@@ -6,7 +6,7 @@ use ccm_proto::v1;
 
 use crate::provider::Progress;
 
-/// What [`LoadBalancers::plan`](crate::LoadBalancers::plan) answers: the steps that `ensure` would carry out, each in words
+/// What [`PlanLoadBalancers::plan`](crate::PlanLoadBalancers::plan) answers: the steps that `ensure` would carry out, each in words
 /// for a person ("add target node-7"), or, if there are none, what `ensure` would answer of the load balancer as it stands.
 /// Warnings of `standing` are left to `ensure`.
 pub fn planned<S: Display>(

@@ -21,6 +21,7 @@ use crate::context::CallContext;
 use crate::error::ProviderError;
 use crate::leadership::Leadership;
 use crate::node_sets::NodeSets;
+use crate::parts::Parts;
 use crate::provider::{Provider, Result};
 use call::{Call, Kind};
 
@@ -61,6 +62,23 @@ impl Shared {
             ended: CancellationToken::new(),
             cluster: RwLock::default(),
         })
+    }
+
+    /// What the provider serves now.
+    fn parts(&self) -> Parts {
+        Arc::clone(&self.provider).parts()
+    }
+
+    /// The part that `pick` takes, if the provider serves `capability`, which `method` needs.
+    fn part<P: ?Sized>(
+        &self,
+        capability: v1::Capability,
+        method: &str,
+        pick: impl FnOnce(Parts) -> Option<Arc<P>>,
+    ) -> Result<Arc<P>> {
+        let parts = self.parts();
+        let part = if parts.serves(capability) { pick(parts) } else { None };
+        part.ok_or_else(|| ProviderError::not_implemented(method))
     }
 
     /// Stops everything that still runs.

@@ -14,7 +14,7 @@ use tonic_health::ServingStatus;
 use tonic_health::pb::health_server::HealthServer;
 use tonic_health::server::{HealthReporter, HealthService};
 
-use crate::capabilities::{self, DescriptionError};
+use crate::description::{self, DescriptionError};
 use crate::endpoint::{Endpoint, EndpointError};
 use crate::provider::Provider;
 use crate::rpc::{self, Shared};
@@ -101,10 +101,12 @@ impl Server {
     /// Takes the socket. Once this has returned, connections succeed.
     pub async fn bind(self) -> Result<BoundServer, ServeError> {
         let endpoint = self.endpoint?;
-        capabilities::validate(&self.provider.describe(), self.provider.instances().is_some())?;
+        let (description, parts) = (self.provider.describe(), Arc::clone(&self.provider).parts());
+        description::validate(&description, parts.serves(v1::Capability::Instances))?;
         let users = AllowedUsers::new(self.allowed_uids).map_err(ServeError::OwnUser)?;
         let (socket, listener) = Socket::bind(endpoint.path()).await?;
-        tracing::info!(%endpoint, provider = self.provider.describe().name, "serving");
+        let capabilities: Vec<_> = parts.capabilities().iter().map(v1::Capability::as_str_name).collect();
+        tracing::info!(%endpoint, provider = description.name, ?capabilities, "serving");
         let shared = Shared::new(self.provider);
         Ok(BoundServer { shared, socket, listener, users, shutdown_grace: self.shutdown_grace })
     }

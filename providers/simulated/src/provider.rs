@@ -2,7 +2,7 @@
 //! word about itself, and decides nothing.
 use std::sync::Arc;
 
-use ccm_provider_sdk::{Description, Instances, LoadBalancers, Provider, ProviderError, Volumes, Zones, v1};
+use ccm_provider_sdk::{CallContext, Description, Intercept, Parts, Provider, ProviderError, v1};
 use tokio::sync::watch;
 
 use crate::cloud::counters::Counters;
@@ -63,6 +63,15 @@ impl Simulated {
         }
     }
 
+    /// Load balancers, less what the flags hide.
+    fn with_load_balancers(&self, parts: Parts) -> Parts {
+        let options = self.load_balancers.options();
+        let hidden = [(options.plan, v1::Capability::PlanLoadBalancer), (options.node_sets, v1::Capability::NodeSets)];
+        let hidden = hidden.into_iter().filter(|(served, _)| !served);
+        let parts = parts.load_balancers(Arc::clone(&self.load_balancers));
+        hidden.fold(parts, |parts, (_, capability)| parts.hide(capability))
+    }
+
     /// The counters of a provider: calls that concern the cloud. The handshake and the leadership do not.
     pub fn counters() -> Counters {
         Counters::showing(&["BatchGetInstances"])
@@ -89,20 +98,24 @@ impl Provider for Simulated {
         }
     }
 
-    fn instances(&self) -> Option<Arc<dyn Instances>> {
-        Some(Arc::clone(&self.instances) as Arc<dyn Instances>)
+    fn parts(self: Arc<Self>) -> Parts {
+        let parts = Parts::new()
+            .instances(Arc::clone(&self.instances))
+            .zones(Arc::clone(&self.zones))
+            .volumes(Arc::clone(&self.volumes))
+            .intercept(Arc::clone(&self));
+        if self.info.borrow().load_balancers { self.with_load_balancers(parts) } else { parts }
+    }
+}
+
+/// Counts what the SDK answers by itself, and spoils answers where the fault `garbage` asks for it.
+impl Intercept for Simulated {
+    fn batch_answered(&self, ctx: &CallContext, response: &mut v1::BatchGetInstancesResponse) {
+        self.instances.spoil(ctx, response);
     }
 
-    fn load_balancers(&self) -> Option<Arc<dyn LoadBalancers>> {
-        self.info.borrow().load_balancers.then(|| Arc::clone(&self.load_balancers) as Arc<dyn LoadBalancers>)
-    }
-
-    fn zones(&self) -> Option<Arc<dyn Zones>> {
-        Some(Arc::clone(&self.zones) as Arc<dyn Zones>)
-    }
-
-    fn volumes(&self) -> Option<Arc<dyn Volumes>> {
-        Some(Arc::clone(&self.volumes) as Arc<dyn Volumes>)
+    fn node_set_put(&self) {
+        self.load_balancers.count_node_set();
     }
 }
 

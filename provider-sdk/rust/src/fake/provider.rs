@@ -12,10 +12,10 @@ use tokio_stream::wrappers::BroadcastStream;
 use super::Script;
 use crate::context::{CallContext, LeaderContext};
 use crate::error::ProviderError;
-use crate::provider::{
-    Description, Instances, LoadBalancers, Lookup, LookupResult, OptionalInstanceMethods, OptionalLoadBalancerMethods, Progress,
-    Provider, Result, Routes, VolumeLookup, Volumes, ZoneTarget, Zones,
-};
+use crate::instances::{AddSshKeys, Instances, Lookup, WatchInstances, WithoutCurrentNodeName};
+use crate::load_balancers::{ListLoadBalancers, LoadBalancers, PlanLoadBalancers};
+use crate::parts::Parts;
+use crate::provider::{Description, Progress, Provider, Result, Routes, VolumeLookup, Volumes, ZoneTarget, Zones};
 
 /// A provider named `fake` with providerIDs `fake://NAME`. Clones share everything.
 #[derive(Clone)]
@@ -94,30 +94,41 @@ pub(super) fn running(name: &str) -> v1::Instance {
     v1::Instance { provider_id: format!("fake://{name}"), state, ..v1::Instance::default() }
 }
 
+/// What is not scripted is not served.
+fn hide_unless(scripted: bool, parts: Parts, capability: v1::Capability) -> Parts {
+    if scripted { parts } else { parts.hide(capability) }
+}
+
 impl Provider for FakeProvider {
     fn describe(&self) -> Description {
         self.description.lock().clone()
     }
-    fn instances(&self) -> Option<Arc<dyn Instances>> {
-        self.instances.clone().map(|part| Arc::new(part) as _)
-    }
-    fn zones(&self) -> Option<Arc<dyn Zones>> {
-        self.zones.clone().map(|part| Arc::new(part) as _)
-    }
-    fn load_balancers(&self) -> Option<Arc<dyn LoadBalancers>> {
-        self.load_balancers.clone().map(|part| Arc::new(part) as _)
-    }
-    fn routes(&self) -> Option<Arc<dyn Routes>> {
-        self.routes.clone().map(|part| Arc::new(part) as _)
-    }
-    fn volumes(&self) -> Option<Arc<dyn Volumes>> {
-        self.volumes.clone().map(|part| Arc::new(part) as _)
+    fn parts(self: Arc<Self>) -> Parts {
+        let mut parts = Parts::new();
+        if let Some(part) = &self.instances {
+            parts = part.serve_with(parts);
+        }
+        if let Some(part) = &self.load_balancers {
+            parts = part.serve_with(parts);
+        }
+        if let Some(part) = &self.zones {
+            parts = parts.zones(Arc::new(part.clone()));
+        }
+        if let Some(part) = &self.routes {
+            parts = parts.routes(Arc::new(part.clone()));
+        }
+        if let Some(part) = &self.volumes {
+            parts = parts.volumes(Arc::new(part.clone()));
+        }
+        parts
     }
     fn lead(&self, leader: LeaderContext) {
         self.leaderships.lock().push(leader);
     }
 }
 
+/// Answers to whole batches.
+pub type BatchScript = Script<Vec<v1::InstanceQuery>, Result<Vec<Result<Lookup>>>>;
 /// Answers to users and their keys.
 pub type KeyScript = Script<(String, Vec<u8>), Result<()>>;
 /// Answers to plans of a service and its nodes.
@@ -129,7 +140,7 @@ pub struct FakeInstances {
     /// Answers each look-up.
     pub get: Script<v1::InstanceQuery, Result<Lookup>>,
     /// Answers whole batches instead.
-    pub batch: Option<Script<Vec<v1::InstanceQuery>, Result<Vec<LookupResult>>>>,
+    pub batch: Option<BatchScript>,
     /// Puts a key (user and key) on all machines; `None` means that it is not served.
     pub add_ssh_key: Option<KeyScript>,
     /// What is sent here reaches every open watch; `None` means that watching is not served.
@@ -138,31 +149,45 @@ pub struct FakeInstances {
 
 impl Default for FakeInstances {
     fn default() -> Self {
-        let get = Script::new(|query: v1::InstanceQuery| Ok(Lookup::Found(running(&query.node_name))));
+        let get = Script::new(|query: v1::InstanceQuery| Ok(Lookup::found(running(&query.node_name))));
         Self { get, batch: None, add_ssh_key: None, watch: None }
     }
 }
+
+impl FakeInstances {
+    fn serve_with(&self, parts: Parts) -> Parts {
+        let parts = parts.instances(Arc::new(self.clone()));
+        let parts = hide_unless(self.watch.is_some(), parts, v1::Capability::WatchInstances);
+        hide_unless(self.add_ssh_key.is_some(), parts, v1::Capability::AddSshKey)
+    }
+}
+
+impl WithoutCurrentNodeName for FakeInstances {}
 
 #[async_trait]
 impl Instances for FakeInstances {
     async fn get_instance(&self, _: &CallContext, query: &v1::InstanceQuery) -> Result<Lookup> {
         self.get.call(query.clone()).await
     }
-    async fn batch_get_instances(&self, ctx: &CallContext, queries: &[v1::InstanceQuery]) -> Result<Vec<LookupResult>> {
+    async fn batch_get_instances(&self, ctx: &CallContext, queries: &[v1::InstanceQuery]) -> Result<Vec<Result<Lookup>>> {
         match &self.batch {
             Some(batch) => batch.call(queries.to_vec()).await,
             None => crate::batch::each(self, ctx, queries).await,
         }
     }
-    fn optional(&self) -> OptionalInstanceMethods {
-        let (watch, add_ssh_key) = (self.watch.is_some(), self.add_ssh_key.is_some());
-        OptionalInstanceMethods { watch, add_ssh_key, current_node_name: false }
-    }
+}
+
+#[async_trait]
+impl WatchInstances for FakeInstances {
     async fn watch_instances(&self, _: &CallContext) -> Result<BoxStream<'static, Result<v1::WatchInstancesResponse>>> {
         let watch = self.watch.as_ref().ok_or_else(|| ProviderError::not_implemented("WatchInstances"))?;
         let changes = BroadcastStream::new(watch.subscribe());
         Ok(changes.map(|change| change.map_err(|_| ProviderError::internal("the watch fell behind"))).boxed())
     }
+}
+
+#[async_trait]
+impl AddSshKeys for FakeInstances {
     async fn add_ssh_key_to_all_instances(&self, _: &CallContext, user: &str, key_data: &[u8]) -> Result<()> {
         match &self.add_ssh_key {
             Some(script) => script.call((user.to_owned(), key_data.to_vec())).await,
@@ -227,6 +252,15 @@ impl Default for FakeLoadBalancers {
     }
 }
 
+impl FakeLoadBalancers {
+    fn serve_with(&self, parts: Parts) -> Parts {
+        let parts = parts.load_balancers(Arc::new(self.clone()));
+        let parts = hide_unless(self.node_sets, parts, v1::Capability::NodeSets);
+        let parts = hide_unless(self.plan.is_some(), parts, v1::Capability::PlanLoadBalancer);
+        hide_unless(self.list.is_some(), parts, v1::Capability::ListLoadBalancers)
+    }
+}
+
 #[async_trait]
 impl LoadBalancers for FakeLoadBalancers {
     async fn get(&self, _: &CallContext, service: &v1::Service) -> Result<Option<Progress<v1::LoadBalancerStatus>>> {
@@ -251,15 +285,20 @@ impl LoadBalancers for FakeLoadBalancers {
     async fn ensure_deleted(&self, _: &CallContext, service: &v1::Service) -> Result<Progress<()>> {
         self.delete.call(service.clone()).await
     }
-    fn optional(&self) -> OptionalLoadBalancerMethods {
-        OptionalLoadBalancerMethods { plan: self.plan.is_some(), list: self.list.is_some(), node_sets: self.node_sets }
-    }
+}
+
+#[async_trait]
+impl PlanLoadBalancers for FakeLoadBalancers {
     async fn plan(&self, _: &CallContext, service: &v1::Service, nodes: &[v1::Node]) -> Result<Progress<v1::LoadBalancerPlan>> {
         match &self.plan {
             Some(script) => script.call((service.clone(), nodes.to_vec())).await,
             None => Err(ProviderError::not_implemented("PlanLoadBalancer")),
         }
     }
+}
+
+#[async_trait]
+impl ListLoadBalancers for FakeLoadBalancers {
     async fn list(&self, _: &CallContext) -> Result<Vec<v1::OwnedLoadBalancer>> {
         match &self.list {
             Some(script) => script.call(()).await,

@@ -8,7 +8,6 @@ use tonic::{Request, Response, Status};
 use super::call::Kind;
 use super::{Shared, nonempty};
 use crate::context::CallContext;
-use crate::error::ProviderError;
 use crate::provider::{Clusters, Result};
 
 /// Clusters, for any provider.
@@ -22,7 +21,7 @@ impl Service {
     }
 
     fn part(&self, method: &str) -> Result<Arc<dyn Clusters>> {
-        self.shared.provider.clusters().ok_or_else(|| ProviderError::not_implemented(method))
+        self.shared.part(v1::Capability::Clusters, method, |parts| parts.clusters)
     }
 
     async fn list(&self, ctx: CallContext) -> Result<v1::ListClustersResponse> {

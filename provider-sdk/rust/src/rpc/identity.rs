@@ -10,7 +10,7 @@ use tonic::{Code, Request, Response, Status, Streaming};
 
 use super::call::Kind;
 use super::{Shared, required_cluster};
-use crate::capabilities;
+use crate::description;
 use crate::error::ProviderError;
 use crate::provider::Result;
 
@@ -32,9 +32,8 @@ impl Service {
     fn info(&self, request: v1::GetProviderInfoRequest) -> Result<v1::GetProviderInfoResponse> {
         choose_version(&request.protocol_versions)?;
         let cluster = required_cluster(request.cluster)?;
-        let provider = self.shared.provider.as_ref();
-        let description = provider.describe();
-        let checked = capabilities::validate(&description, provider.instances().is_some());
+        let (description, parts) = (self.shared.provider.describe(), self.shared.parts());
+        let checked = description::validate(&description, parts.serves(v1::Capability::Instances));
         checked.map_err(|error| ProviderError::internal(error.to_string()))?;
         tracing::info!(cluster = cluster.name, cluster_uid = cluster.uid, core = request.core_version, "a core shook hands");
         *self.shared.cluster.write() = cluster;
@@ -42,7 +41,7 @@ impl Service {
             name: description.name,
             version: description.version,
             protocol_version: PROTOCOL_VERSION.to_owned(),
-            capabilities: capabilities::of(provider).into_iter().map(Into::into).collect(),
+            capabilities: parts.capabilities().into_iter().map(Into::into).collect(),
             provider_id_prefixes: description.provider_id_prefixes,
             cloud_identity: description.cloud_identity,
             cluster_id: description.cluster_id,

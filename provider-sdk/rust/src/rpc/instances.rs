@@ -15,8 +15,10 @@ use super::{Shared, nonempty};
 use crate::batch::late;
 use crate::context::CallContext;
 use crate::error::ProviderError;
+use crate::instances::{Lookup, LookupOutcome};
 use crate::mutations::{Mutation, Mutations};
-use crate::provider::{Instances, Lookup, LookupResult, Progress, Result};
+use crate::parts::InstancesPart;
+use crate::provider::{Progress, Result};
 
 /// The most queries of one batch, unless the provider says otherwise.
 const DEFAULT_BATCH: u32 = 100;
@@ -32,12 +34,12 @@ impl Service {
         Self { shared: Arc::clone(shared), keys: Mutations::new(shared.running.clone()) }
     }
 
-    fn part(&self, method: &str) -> Result<Arc<dyn Instances>> {
-        self.shared.provider.instances().ok_or_else(|| ProviderError::not_implemented(method))
+    fn part(&self, capability: v1::Capability, method: &str) -> Result<Arc<dyn InstancesPart>> {
+        self.shared.part(capability, method, |parts| parts.instances)
     }
 
     async fn batch(&self, ctx: CallContext, request: v1::BatchGetInstancesRequest) -> Result<v1::BatchGetInstancesResponse> {
-        let instances = self.part("BatchGetInstances")?;
+        let instances = self.part(v1::Capability::Instances, "BatchGetInstances")?;
         let queries = request.queries;
         validate(&queries, self.shared.provider.describe().limits.max_batch_size.unwrap_or(DEFAULT_BATCH))?;
         let asked_at = SystemTime::now();
@@ -45,19 +47,23 @@ impl Service {
             Some(at) => timeout_at(at, instances.batch_get_instances(&ctx, &queries)).await,
             None => Ok(instances.batch_get_instances(&ctx, &queries).await),
         };
-        let answers = answers.unwrap_or_else(|_| Ok(queries.iter().map(|query| Err(late(query)).into()).collect()))?;
+        let answers = answers.unwrap_or_else(|_| Ok(queries.iter().map(|query| Err(late(query))).collect()))?;
         if answers.len() != queries.len() {
             let message = format!("the provider answered {} of {} queries", answers.len(), queries.len());
             return Err(ProviderError::internal(message));
         }
+        let now = SystemTime::now();
+        let answers = answers.into_iter().map(|answer| answer.and_then(|lookup| read_by(now, lookup)));
         let results = queries.into_iter().zip(answers).map(|(query, answer)| result(query.node_name, answer, asked_at)).collect();
         let mut response = v1::BatchGetInstancesResponse { results };
-        instances.revise(&ctx, &mut response);
+        if let Some(intercept) = self.shared.parts().intercept {
+            intercept.batch_answered(&ctx, &mut response);
+        }
         Ok(response)
     }
 
     async fn watch(&self, ctx: CallContext) -> Result<Changes> {
-        let changes = self.part("WatchInstances")?.watch_instances(&ctx).await?;
+        let changes = self.part(v1::Capability::WatchInstances, "WatchInstances")?.watch_instances(&ctx).await?;
         let cancels = ctx.cancelled().clone().drop_guard();
         let changes = changes.map(move |change| {
             // Lives as long as the stream: a caller that goes away cancels the watch.
@@ -70,7 +76,7 @@ impl Service {
 
     async fn add_ssh_key(&self, ctx: CallContext, request: v1::AddSshKeyToAllInstancesRequest) -> Result<()> {
         const METHOD: &str = "AddSSHKeyToAllInstances";
-        let instances = self.part(METHOD)?;
+        let instances = self.part(v1::Capability::AddSshKey, METHOD)?;
         nonempty("user", &request.user)?;
         let licence = self.shared.leadership.admit(request.leadership.as_ref(), None)?;
         let mutation = Mutation {
@@ -97,7 +103,8 @@ impl Service {
         ctx: CallContext,
         request: v1::GetCurrentNodeNameRequest,
     ) -> Result<v1::GetCurrentNodeNameResponse> {
-        let node_name = self.part("GetCurrentNodeName")?.current_node_name(&ctx, &request.hostname).await?;
+        let part = self.part(v1::Capability::CurrentNodeName, "GetCurrentNodeName")?;
+        let node_name = part.current_node_name(&ctx, &request.hostname).await?;
         Ok(v1::GetCurrentNodeNameResponse { node_name })
     }
 }
@@ -120,19 +127,40 @@ fn validate(queries: &[v1::InstanceQuery], limit: u32) -> Result<()> {
     Ok(())
 }
 
-fn result(node_name: String, answer: LookupResult, asked_at: SystemTime) -> v1::InstanceResult {
-    let outcome = match answer.outcome {
-        Ok(Lookup::Found(instance)) => Outcome::Instance(instance),
-        Ok(Lookup::NotFound) => Outcome::NotFound(v1::InstanceNotFound {}),
-        Ok(Lookup::NotMine(message)) => Outcome::NotMine(v1::InstanceNotMine { message }),
-        Ok(Lookup::Ambiguous(provider_ids)) => Outcome::Ambiguous(v1::InstanceAmbiguous { provider_ids }),
+/// Refuses an answer that was read in the future. It is not given the present time instead: then two answers from one reading
+/// would carry two times, and the second would confirm the first.
+fn read_by(now: SystemTime, lookup: Lookup) -> Result<Lookup> {
+    match lookup.read_at.map(|read_at| read_at.duration_since(now)) {
+        Some(Ok(ahead)) if !ahead.is_zero() => {
+            let message = format!(
+                "the provider says that it read this {ahead:.1?} in the future: `read_at` takes the time at which the cloud was \
+                 asked, by this machine's clock"
+            );
+            Err(ProviderError::internal(message))
+        }
+        _ => Ok(lookup),
+    }
+}
+
+fn result(node_name: String, answer: Result<Lookup>, asked_at: SystemTime) -> v1::InstanceResult {
+    let (outcome, read_at) = match answer {
+        Ok(Lookup { outcome, read_at }) => (known(outcome), read_at),
         Err(error) => {
             tracing::warn!(node = node_name, code = ?error.code, error = error.chain(), "a look-up failed");
-            Outcome::Error(error.into())
+            (Outcome::Error(error.into()), None)
         }
     };
-    let observed_at = answer.observed_at.unwrap_or(asked_at);
+    let observed_at = read_at.unwrap_or(asked_at);
     v1::InstanceResult { node_name, observed_at: Some(observed_at.into()), outcome: Some(outcome) }
+}
+
+fn known(outcome: LookupOutcome) -> Outcome {
+    match outcome {
+        LookupOutcome::Found(instance) => Outcome::Instance(instance),
+        LookupOutcome::NotFound => Outcome::NotFound(v1::InstanceNotFound {}),
+        LookupOutcome::NotMine(message) => Outcome::NotMine(v1::InstanceNotMine { message }),
+        LookupOutcome::Ambiguous(provider_ids) => Outcome::Ambiguous(v1::InstanceAmbiguous { provider_ids }),
+    }
 }
 
 type Changes = BoxStream<'static, Result<v1::WatchInstancesResponse, Status>>;

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use ccm_proto::v1;
 
 use super::{Shared, nonempty, required, required_cluster};
-use crate::capabilities;
 use crate::context::CallContext;
 use crate::error::ProviderError;
 use crate::mutations::{Mutation, Mutations};
 use crate::node_sets::Nodes;
-use crate::provider::{LoadBalancers, Progress, Result};
+use crate::parts::LoadBalancersPart;
+use crate::provider::{Progress, Result};
 
 mod answers;
 mod server;
@@ -31,7 +31,7 @@ enum Change {
 
 /// What every mutation has.
 struct Target {
-    balancers: Arc<dyn LoadBalancers>,
+    balancers: Arc<dyn LoadBalancersPart>,
     cluster: v1::ClusterRef,
     service: v1::Service,
 }
@@ -41,12 +41,20 @@ impl Service {
         Self { shared: Arc::clone(shared), changes: Mutations::new(shared.running.clone()) }
     }
 
-    fn part(&self, method: &str) -> Result<Arc<dyn LoadBalancers>> {
-        self.shared.provider.load_balancers().ok_or_else(|| ProviderError::not_implemented(method))
+    fn part(&self, capability: v1::Capability, method: &str) -> Result<Arc<dyn LoadBalancersPart>> {
+        self.shared.part(capability, method, |parts| parts.load_balancers)
     }
 
     fn target(&self, method: &str, cluster: Option<v1::ClusterRef>, service: Option<v1::Service>) -> Result<Target> {
-        let balancers = self.part(method)?;
+        let balancers = self.part(v1::Capability::LoadBalancers, method)?;
+        Self::target_of(balancers, cluster, service)
+    }
+
+    fn target_of(
+        balancers: Arc<dyn LoadBalancersPart>,
+        cluster: Option<v1::ClusterRef>,
+        service: Option<v1::Service>,
+    ) -> Result<Target> {
         let cluster = required_cluster(cluster)?;
         let service = required("service", service)?;
         nonempty("service.uid", &service.uid)?;
@@ -132,27 +140,29 @@ impl Service {
     }
 
     fn put(&self, request: v1::PutNodeSetRequest) -> Result<v1::PutNodeSetResponse> {
-        if !capabilities::node_sets(self.shared.provider.as_ref()) {
+        let parts = self.shared.parts();
+        if !parts.serves(v1::Capability::NodeSets) {
             return Err(ProviderError::not_implemented("PutNodeSet"));
         }
         nonempty("hash", &request.hash)?;
         let set = required("set", request.set)?;
         self.shared.node_sets.put(request.hash, set.nodes);
-        if let Some(balancers) = self.shared.provider.load_balancers() {
-            balancers.node_set_put();
+        if let Some(intercept) = parts.intercept {
+            intercept.node_set_put();
         }
         Ok(v1::PutNodeSetResponse {})
     }
 
     async fn plan(&self, ctx: CallContext, request: v1::PlanLoadBalancerRequest) -> Result<v1::PlanLoadBalancerResponse> {
-        let target = self.target("PlanLoadBalancer", request.cluster, request.service)?;
+        let balancers = self.part(v1::Capability::PlanLoadBalancer, "PlanLoadBalancer")?;
+        let target = Self::target_of(balancers, request.cluster, request.service)?;
         let nodes = self.shared.node_sets.resolve(request.nodes)?;
         let plan = target.balancers.plan(&ctx.for_cluster(target.cluster), &target.service, &nodes).await?;
         Ok(answers::plan(plan))
     }
 
     async fn list(&self, ctx: CallContext, request: v1::ListLoadBalancersRequest) -> Result<answers::List> {
-        let balancers = self.part("ListLoadBalancers")?;
+        let balancers = self.part(v1::Capability::ListLoadBalancers, "ListLoadBalancers")?;
         let owned = balancers.list(&ctx.for_cluster(required_cluster(request.cluster)?)).await?;
         Ok(answers::list(&owned))
     }

@@ -64,7 +64,7 @@ impl Service {
     }
 
     fn part(&self, method: &str) -> Result<Arc<dyn Routes>> {
-        self.shared.provider.routes().ok_or_else(|| ProviderError::not_implemented(method))
+        self.shared.part(v1::Capability::Routes, method, |parts| parts.routes)
     }
 
     async fn list(&self, ctx: CallContext, request: v1::ListRoutesRequest) -> Result<Table> {

@@ -8,7 +8,6 @@ use tonic::{Request, Response, Status};
 use super::call::Kind;
 use super::{Shared, nonempty};
 use crate::context::CallContext;
-use crate::error::ProviderError;
 use crate::provider::{Result, VolumeLookup};
 
 /// Volumes, for any provider.
@@ -22,7 +21,7 @@ impl Service {
     }
 
     async fn labels(&self, ctx: CallContext, request: v1::GetVolumeLabelsRequest) -> Result<v1::GetVolumeLabelsResponse> {
-        let volumes = self.shared.provider.volumes().ok_or_else(|| ProviderError::not_implemented("GetVolumeLabels"))?;
+        let volumes = self.shared.part(v1::Capability::Volumes, "GetVolumeLabels", |parts| parts.volumes)?;
         nonempty("plugin", &request.plugin)?;
         nonempty("volume_id", &request.volume_id)?;
         let outcome = match volumes.get_volume_labels(&ctx, &request).await? {

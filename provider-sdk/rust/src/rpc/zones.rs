@@ -9,7 +9,6 @@ use tonic::{Request, Response, Status};
 use super::call::Kind;
 use super::{Shared, nonempty, required};
 use crate::context::CallContext;
-use crate::error::ProviderError;
 use crate::provider::{Result, ZoneTarget};
 
 /// Zones, for any provider.
@@ -23,7 +22,7 @@ impl Service {
     }
 
     async fn zone(&self, ctx: CallContext, request: v1::GetZoneRequest) -> Result<v1::GetZoneResponse> {
-        let zones = self.shared.provider.zones().ok_or_else(|| ProviderError::not_implemented("GetZone"))?;
+        let zones = self.shared.part(v1::Capability::Zones, "GetZone", |parts| parts.zones)?;
         let zone = zones.get_zone(&ctx, target(request)?).await?;
         let outcome = zone.map_or(Outcome::NotFound(v1::ZoneNotFound {}), Outcome::Zone);
         Ok(v1::GetZoneResponse { outcome: Some(outcome) })

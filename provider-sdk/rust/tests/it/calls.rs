@@ -56,7 +56,7 @@ async fn a_caller_that_goes_away_cancels_its_read() {
     instances.get.then_await(move |_| async move {
         let _held = dropped;
         pending::<()>().await;
-        Ok(Lookup::NotFound)
+        Ok(Lookup::not_found())
     });
     let fixture = Fixture::of(&FakeProvider { instances: Some(instances.clone()), ..FakeProvider::bare() }).await;
     let mut client = fixture.instances();

@@ -3,7 +3,10 @@ use std::sync::Arc;
 
 use ccm_provider_sdk::fake::{FakeLoadBalancers, FakeProvider};
 use ccm_provider_sdk::v1::{self, Capability};
-use ccm_provider_sdk::{CallContext, Description, Instances, Lookup, Provider, Result, ServeError, Server};
+use ccm_provider_sdk::{
+    CallContext, CurrentNodeName, Description, Instances, LookUpsOnly, Lookup, Parts, Provider, Result, ServeError, Server,
+    WithoutSshKeys, WithoutWatch, async_trait,
+};
 use parking_lot::Mutex;
 use tempfile::TempDir;
 use tonic::Code;
@@ -81,16 +84,18 @@ impl Provider for Asker {
     fn describe(&self) -> Description {
         FakeProvider::default().describe()
     }
-    fn instances(&self) -> Option<Arc<dyn Instances>> {
-        Some(Arc::new(self.clone()))
+    fn parts(self: Arc<Self>) -> Parts {
+        Parts::new().instances(self)
     }
 }
 
-#[async_trait::async_trait]
+impl LookUpsOnly for Asker {}
+
+#[async_trait]
 impl Instances for Asker {
     async fn get_instance(&self, ctx: &CallContext, _: &v1::InstanceQuery) -> Result<Lookup> {
         self.0.lock().push(ctx.cluster().clone());
-        Ok(Lookup::NotFound)
+        Ok(Lookup::not_found())
     }
 }
 
@@ -103,4 +108,47 @@ async fn later_calls_know_the_cluster_of_the_handshake() {
     fixture.instances().batch_get_instances(batch(["a"])).await.unwrap();
 
     assert_eq!(*asker.0.lock(), [cluster()]);
+}
+
+/// Knows its node, and can neither watch nor put keys on machines.
+struct OnANode;
+
+impl Provider for OnANode {
+    fn describe(&self) -> Description {
+        FakeProvider::default().describe()
+    }
+    fn parts(self: Arc<Self>) -> Parts {
+        Parts::new().instances(self)
+    }
+}
+
+#[async_trait]
+impl Instances for OnANode {
+    async fn get_instance(&self, _: &CallContext, _: &v1::InstanceQuery) -> Result<Lookup> {
+        Ok(Lookup::not_found())
+    }
+}
+
+#[async_trait]
+impl CurrentNodeName for OnANode {
+    async fn current_node_name(&self, _: &CallContext, hostname: &str) -> Result<String> {
+        Ok(format!("node-of-{hostname}"))
+    }
+}
+
+impl WithoutWatch for OnANode {}
+impl WithoutSshKeys for OnANode {}
+
+#[tokio::test]
+async fn a_method_that_is_written_is_served_and_one_declared_absent_is_not() {
+    let fixture = Fixture::of_server(Server::new(OnANode)).await;
+
+    let info = fixture.identity().get_provider_info(handshake()).await.unwrap().into_inner().info.unwrap();
+    let request = v1::GetCurrentNodeNameRequest { hostname: "h".into() };
+    let name = fixture.instances().get_current_node_name(request).await.unwrap().into_inner().node_name;
+    let watch = fixture.instances().watch_instances(v1::WatchInstancesRequest {}).await.unwrap_err();
+
+    let served: Vec<_> = info.capabilities().collect();
+    assert_eq!(served, [Capability::Lead, Capability::NodeSets, Capability::Instances, Capability::CurrentNodeName]);
+    assert_eq!((name.as_str(), watch.code()), ("node-of-h", Code::Unimplemented));
 }

@@ -7,7 +7,8 @@ use ccm_provider_sdk::fake::{FakeLoadBalancers, FakeProvider, Script};
 use ccm_provider_sdk::v1::plan_load_balancer_response::Outcome;
 use ccm_provider_sdk::v1::{self, Capability};
 use ccm_provider_sdk::{
-    CallContext, Description, LoadBalancers, OptionalLoadBalancerMethods, Progress, Provider, Result, Server, planned,
+    CallContext, Description, LoadBalancers, Parts, PlanLoadBalancers, Progress, Provider, Result, Server, WithoutList,
+    async_trait, planned,
 };
 use parking_lot::Mutex;
 use tonic::Code;
@@ -53,7 +54,7 @@ async fn a_set_is_sent_once_and_named_after_that() {
 }
 
 #[tokio::test]
-async fn a_provider_may_switch_node_sets_off_and_then_gets_the_nodes_themselves() {
+async fn a_provider_whose_node_sets_are_hidden_gets_the_nodes_themselves() {
     let provider = serving(FakeLoadBalancers { node_sets: false, ..FakeLoadBalancers::default() });
     let fixture = Fixture::of(&provider).await;
     let _lead = fixture.lead(1).await;
@@ -69,7 +70,6 @@ async fn a_provider_may_switch_node_sets_off_and_then_gets_the_nodes_themselves(
 
 #[tokio::test]
 async fn what_is_optional_is_listed_when_it_is_there_and_unimplemented_when_not() {
-    assert_eq!(OptionalLoadBalancerMethods::default(), OptionalLoadBalancerMethods { plan: false, list: false, node_sets: true });
     let owned = |n: usize| v1::OwnedLoadBalancer { name: format!("lb-{n}"), ..v1::OwnedLoadBalancer::default() };
     let list = Script::new(move |()| Ok((0..450).map(owned).collect()));
     let plan = Script::new(|_| Ok(Progress::Done(v1::LoadBalancerPlan::default())));
@@ -104,7 +104,7 @@ async fn node_taints_and_annotation_prefixes_are_told_in_the_handshake() {
 }
 
 /// A cloud with one load balancer: the names of its targets. `ensure` and `plan` both begin with the difference.
-#[derive(Clone, Default)]
+#[derive(Default)]
 struct OneBalancer(Arc<Mutex<BTreeSet<String>>>);
 
 enum Step {
@@ -151,12 +151,14 @@ impl Provider for OneBalancer {
     fn describe(&self) -> Description {
         FakeProvider::bare().describe()
     }
-    fn load_balancers(&self) -> Option<Arc<dyn LoadBalancers>> {
-        Some(Arc::new(self.clone()))
+    fn parts(self: Arc<Self>) -> Parts {
+        Parts::new().load_balancers(self)
     }
 }
 
-#[async_trait::async_trait]
+impl WithoutList for OneBalancer {}
+
+#[async_trait]
 impl LoadBalancers for OneBalancer {
     async fn get(&self, _: &CallContext, _: &v1::Service) -> Result<Option<Progress<v1::LoadBalancerStatus>>> {
         Ok(None)
@@ -172,9 +174,10 @@ impl LoadBalancers for OneBalancer {
     async fn ensure_deleted(&self, _: &CallContext, _: &v1::Service) -> Result<Progress<()>> {
         Ok(Progress::Done(()))
     }
-    fn optional(&self) -> OptionalLoadBalancerMethods {
-        OptionalLoadBalancerMethods { plan: true, ..OptionalLoadBalancerMethods::default() }
-    }
+}
+
+#[async_trait]
+impl PlanLoadBalancers for OneBalancer {
     async fn plan(&self, _: &CallContext, _: &v1::Service, nodes: &[v1::Node]) -> Result<Progress<v1::LoadBalancerPlan>> {
         Ok(planned(self.difference(nodes), Self::ready))
     }
@@ -204,4 +207,12 @@ async fn a_plan_is_the_difference_in_words_and_nothing_once_it_was_ensured() {
 
     let v1::LoadBalancerReady { status, annotations, .. } = OneBalancer::ready();
     assert_eq!(after, v1::LoadBalancerPlan { changes: vec![], status, annotations });
+}
+
+#[tokio::test]
+async fn a_plan_that_is_written_is_served() {
+    let fixture = Fixture::of_server(Server::new(OneBalancer::default())).await;
+    let served = capabilities(&fixture).await;
+    let expected = [Capability::Lead, Capability::NodeSets, Capability::LoadBalancers, Capability::PlanLoadBalancer];
+    assert_eq!(served, expected);
 }

@@ -42,7 +42,7 @@ async fn a_server_that_drains_says_so_and_lets_running_calls_end() {
     let (finish, finished) = oneshot::channel();
     get.then_await(|_| async move {
         finished.await.unwrap();
-        Ok(Lookup::NotFound)
+        Ok(Lookup::not_found())
     });
     let fixture = Fixture::of(&provider).await;
     let watch = HealthCheckRequest { service: String::new() };

@@ -2,10 +2,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::SystemTime;
 
 use async_trait::async_trait;
-use ccm_provider_sdk::{CallContext, Instances, Lookup, LookupResult, ProviderError, Result, v1};
+use ccm_provider_sdk::{CallContext, Instances, LookUpsOnly, Lookup, ProviderError, Result, v1};
 use parking_lot::Mutex;
 
 use super::{garbage, provider_error, refusal};
@@ -27,17 +26,25 @@ impl Machines {
     pub fn new(cloud: Arc<dyn CloudApi>, calls: Arc<Counters>) -> Self {
         Self { cloud, calls, spoilt: Mutex::default(), turns: AtomicUsize::new(0) }
     }
+
+    /// Spoils the answer to a batch, if the fault `garbage` met it.
+    pub(super) fn spoil(&self, ctx: &CallContext, response: &mut v1::BatchGetInstancesResponse) {
+        if self.spoilt.lock().remove(ctx.request_id()) {
+            garbage::spoil(response, self.turns.fetch_add(1, Ordering::Relaxed));
+        }
+    }
 }
+
+impl LookUpsOnly for Machines {}
 
 #[async_trait]
 impl Instances for Machines {
     async fn get_instance(&self, ctx: &CallContext, query: &v1::InstanceQuery) -> Result<Lookup> {
         let results = self.batch_get_instances(ctx, std::slice::from_ref(query)).await?;
-        let result = results.into_iter().next();
-        result.map_or_else(|| Err(ProviderError::internal("the cloud answered nothing")), |result| result.outcome)
+        results.into_iter().next().unwrap_or_else(|| Err(ProviderError::internal("the cloud answered nothing")))
     }
 
-    async fn batch_get_instances(&self, ctx: &CallContext, queries: &[v1::InstanceQuery]) -> Result<Vec<LookupResult>> {
+    async fn batch_get_instances(&self, ctx: &CallContext, queries: &[v1::InstanceQuery]) -> Result<Vec<Result<Lookup>>> {
         self.calls.count("BatchGetInstances");
         let queries: Vec<_> = queries.iter().map(query).collect();
         let answer = self.cloud.look_up(&queries).await.map_err(provider_error)?;
@@ -46,12 +53,6 @@ impl Instances for Machines {
         }
         Ok(answer.items.into_iter().map(result).collect())
     }
-
-    fn revise(&self, ctx: &CallContext, response: &mut v1::BatchGetInstancesResponse) {
-        if self.spoilt.lock().remove(ctx.request_id()) {
-            garbage::spoil(response, self.turns.fetch_add(1, Ordering::Relaxed));
-        }
-    }
 }
 
 fn query(query: &v1::InstanceQuery) -> Query {
@@ -59,14 +60,14 @@ fn query(query: &v1::InstanceQuery) -> Query {
     Query { name: query.node_name.clone(), provider_id }
 }
 
-fn result(item: Item) -> LookupResult {
-    let outcome = match item.outcome {
-        Outcome::Found(machine) => Ok(Lookup::Found(instance(machine))),
-        Outcome::NotFound => Ok(Lookup::NotFound),
-        Outcome::NotMine(words) => Ok(Lookup::NotMine(words)),
-        Outcome::Failed(failure) => Err(refusal(failure)),
+fn result(item: Item) -> Result<Lookup> {
+    let lookup = match item.outcome {
+        Outcome::Found(machine) => Lookup::found(instance(machine)),
+        Outcome::NotFound => Lookup::not_found(),
+        Outcome::NotMine(words) => Lookup::not_mine(words),
+        Outcome::Failed(failure) => return Err(refusal(failure)),
     };
-    LookupResult { observed_at: Some(SystemTime::from(item.observed_at)), outcome }
+    Ok(lookup.read_at(item.observed_at.into()))
 }
 
 fn instance(machine: Instance) -> v1::Instance {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use ccm_provider_sdk::plan::planned;
-use ccm_provider_sdk::{CallContext, LoadBalancers, OptionalLoadBalancerMethods, Progress, ProviderError, Result, v1};
+use ccm_provider_sdk::{CallContext, ListLoadBalancers, LoadBalancers, PlanLoadBalancers, Progress, ProviderError, Result, v1};
 
 use super::provider_error;
 use crate::cloud::CloudApi;
@@ -48,6 +48,11 @@ impl Balancers {
     /// The load balancers of this cloud; for the life of the process, since the cloud knows it as one.
     pub fn new(cloud: Arc<dyn CloudApi>, calls: Arc<Counters>, options: Options) -> Self {
         Self { cloud, calls, options, origin: Origin::random(), serial: Serial::default() }
+    }
+
+    /// A node set has arrived.
+    pub(super) fn count_node_set(&self) {
+        self.calls.count("PutNodeSet");
     }
 
     /// What this provider was told to be.
@@ -126,19 +131,11 @@ impl LoadBalancers for Balancers {
         }
         Ok(Progress::Done(()))
     }
+}
 
-    fn optional(&self) -> OptionalLoadBalancerMethods {
-        OptionalLoadBalancerMethods { plan: self.options.plan, list: true, node_sets: self.options.node_sets }
-    }
-
-    fn node_set_put(&self) {
-        self.calls.count("PutNodeSet");
-    }
-
+#[async_trait]
+impl PlanLoadBalancers for Balancers {
     async fn plan(&self, ctx: &CallContext, service: &v1::Service, nodes: &[v1::Node]) -> Result<Progress<v1::LoadBalancerPlan>> {
-        if !self.options.plan {
-            return Err(ProviderError::not_implemented("PlanLoadBalancer"));
-        }
         self.calls.count("PlanLoadBalancer");
         let Comparison { present, changes, .. } = self.compare(ctx, service, nodes, false).await?;
         match present.filter(|_| changes.is_empty()).map(|one| answers::ready(&one, || answers::standing(&one))) {
@@ -147,7 +144,10 @@ impl LoadBalancers for Balancers {
             _ => Ok(planned(&changes, v1::LoadBalancerReady::default)),
         }
     }
+}
 
+#[async_trait]
+impl ListLoadBalancers for Balancers {
     async fn list(&self, ctx: &CallContext) -> Result<Vec<v1::OwnedLoadBalancer>> {
         self.calls.count("ListLoadBalancers");
         let search = Search { cluster_uid: ctx.cluster().uid.clone(), ..Search::default() };

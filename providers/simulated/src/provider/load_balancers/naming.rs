@@ -1,6 +1,6 @@
 //! How load balancers are named. The name is for people: which one is a Service's is decided by its mark, so that another
 //! naming leaves the old ones neither behind nor without an address.
-use ccm_provider_sdk::provider::default_load_balancer_name;
+use ccm_provider_sdk::default_load_balancer_name;
 use ccm_provider_sdk::v1;
 
 use crate::cloud::derive::fnv1a;

@@ -1,48 +1,10 @@
-//! What a provider serves, derived from the parts that it has, and whether its description keeps the contract's rules.
-use ccm_proto::v1::Capability;
-
-use crate::provider::{Description, Provider};
+//! Whether a provider's description keeps the contract's rules. What the provider serves is said by its `parts`.
+use crate::provider::Description;
 
 /// The most bytes of a cloud identity.
 const MAX_CLOUD_IDENTITY: usize = 256;
 /// The most characters of a provider's name.
 const MAX_NAME: usize = 40;
-
-/// What `provider` serves. Leadership and node sets are the SDK's own work and are served for every provider that does not
-/// switch the latter off.
-pub(crate) fn of(provider: &dyn Provider) -> Vec<Capability> {
-    let mut served = vec![Capability::Lead];
-    served.extend(node_sets(provider).then_some(Capability::NodeSets));
-    of_instances(provider, &mut served);
-    of_load_balancers(provider, &mut served);
-    served.extend(provider.routes().map(|_| Capability::Routes));
-    served.extend(provider.zones().map(|_| Capability::Zones));
-    served.extend(provider.clusters().map(|_| Capability::Clusters));
-    served.extend(provider.volumes().map(|_| Capability::Volumes));
-    served
-}
-
-fn of_instances(provider: &dyn Provider, served: &mut Vec<Capability>) {
-    let Some(instances) = provider.instances() else { return };
-    let optional = instances.optional();
-    served.push(Capability::Instances);
-    served.extend(optional.watch.then_some(Capability::WatchInstances));
-    served.extend(optional.add_ssh_key.then_some(Capability::AddSshKey));
-    served.extend(optional.current_node_name.then_some(Capability::CurrentNodeName));
-}
-
-fn of_load_balancers(provider: &dyn Provider, served: &mut Vec<Capability>) {
-    let Some(load_balancers) = provider.load_balancers() else { return };
-    let optional = load_balancers.optional();
-    served.push(Capability::LoadBalancers);
-    served.extend(optional.plan.then_some(Capability::PlanLoadBalancer));
-    served.extend(optional.list.then_some(Capability::ListLoadBalancers));
-}
-
-/// Whether node sets are taken by PutNodeSet.
-pub(crate) fn node_sets(provider: &dyn Provider) -> bool {
-    provider.load_balancers().is_none_or(|balancers| balancers.optional().node_sets)
-}
 
 /// A description that breaks the contract.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]

@@ -1,0 +1,14 @@
+//! What a provider that exists to test a core does and no honest provider does. Nothing here is needed to serve a cloud.
+use ccm_proto::v1;
+
+use crate::context::CallContext;
+
+/// Sees and changes what passes between the SDK and the core; see [`Parts::intercept`](crate::Parts::intercept).
+pub trait Intercept: Send + Sync + 'static {
+    /// A batch has been answered, and its response is about to be sent: it may become what no honest provider would answer.
+    /// The context is that of the batch.
+    fn batch_answered(&self, _ctx: &CallContext, _response: &mut v1::BatchGetInstancesResponse) {}
+
+    /// A node set has arrived, and the SDK keeps it.
+    fn node_set_put(&self) {}
+}
