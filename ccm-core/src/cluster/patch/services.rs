@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::{WriteError, identity, params};
 use crate::cluster::convert;
 use crate::cluster::gate::Gate;
-use crate::model::load_balancer::{Ingress, IngressAddress, IpMode, LoadBalancerStatus, PortStatus, Protocol};
+use crate::model::load_balancer::{Ingress, IpMode, LoadBalancerStatus, PortStatus, Protocol};
 use crate::model::service::{Condition, Service};
 use crate::names;
 
@@ -144,12 +144,15 @@ fn load_balancer_body(status: &LoadBalancerStatus) -> Value {
 }
 
 fn ingress_body(ingress: &Ingress) -> Value {
-    let mut body = match &ingress.address {
-        IngressAddress::Ip(ip, None) => json!({ "ip": ip }),
-        IngressAddress::Ip(ip, Some(IpMode::Vip)) => json!({ "ip": ip, "ipMode": "VIP" }),
-        IngressAddress::Ip(ip, Some(IpMode::Proxy)) => json!({ "ip": ip, "ipMode": "Proxy" }),
-        IngressAddress::Hostname(name) => json!({ "hostname": name }),
+    let mut body = match ingress.address.ip() {
+        Some((ip, None)) => json!({ "ip": ip }),
+        Some((ip, Some(IpMode::Vip))) => json!({ "ip": ip, "ipMode": "VIP" }),
+        Some((ip, Some(IpMode::Proxy))) => json!({ "ip": ip, "ipMode": "Proxy" }),
+        None => json!({}),
     };
+    if let Some(name) = ingress.address.hostname() {
+        body["hostname"] = json!(name);
+    }
     if !ingress.ports.is_empty() {
         body["ports"] = ingress.ports.iter().map(port_body).collect();
     }
