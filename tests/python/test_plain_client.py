@@ -135,6 +135,31 @@ def test_health_is_serving(channel):
     assert answer.status == health_pb2.HealthCheckResponse.SERVING
 
 
+def test_a_cloud_that_refuses_the_credentials_does_not_change_health(bindings, provider, channel):
+    provider.ctl("fault", "set", "unauthenticated")
+    with pytest.raises(grpc.RpcError):
+        look_up(bindings, channel, "node-1")
+    health = health_pb2_grpc.HealthStub(channel)
+    answer = health.Check(health_pb2.HealthCheckRequest(service=""), timeout=DEADLINE_SECONDS)
+    assert answer.status == health_pb2.HealthCheckResponse.SERVING
+
+
+def test_a_lead_message_holds_for_an_hour_at_most(bindings, channel):
+    shake_hands(bindings, channel)
+    identity = bindings.identity_grpc.IdentityStub(channel)
+    for seconds, code in ((3600, None), (3601, grpc.StatusCode.INVALID_ARGUMENT)):
+        request = lead_request(bindings, epoch=seconds)
+        request.valid_for.FromSeconds(seconds)
+        stream = identity.Lead(iter([request]), timeout=DEADLINE_SECONDS)
+        if code is None:
+            assert next(stream).epoch == seconds
+            continue
+        with pytest.raises(grpc.RpcError) as caught:
+            next(stream)
+        assert caught.value.code() == code
+        assert "valid_for" in caught.value.details()
+
+
 def test_reflection_lists_every_service(channel):
     # The Python package has only v1alpha, whose messages are those of v1.
     ask = channel.stream_stream(
