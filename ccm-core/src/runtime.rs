@@ -18,6 +18,7 @@ use kube::Client;
 use prometheus_client::registry::Registry;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::events::Events;
@@ -176,7 +177,7 @@ impl Parts {
     }
 }
 
-/// Leads whenever the provider can be used.
+/// Leads whenever the provider can be used, in one term that is renewed for as long.
 async fn lead_alone(
     identity: &str,
     mut candidates: watch::Receiver<bool>,
@@ -189,6 +190,10 @@ async fn lead_alone(
         tokio::select! {
             changed = candidates.changed() => if changed.is_err() { return },
             () = ending.release.cancelled() => return,
+            () = sleep(leader_election::ALONE_RENEWAL), if candidate => {}
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

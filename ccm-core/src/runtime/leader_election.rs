@@ -26,8 +26,10 @@ use lease::LeaseObject;
 
 /// client-go's: a candidate pauses up to this much of a retry period longer, so that candidates do not move in step.
 const JITTER: f64 = 1.2;
-/// "Never", by a clock that counts from some boot.
-const NEVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+/// How long a term without an election is valid without a renewal.
+const ALONE: Duration = Duration::from_mins(1);
+/// How often such a term is renewed.
+pub const ALONE_RENEWAL: Duration = Duration::from_secs(20);
 
 /// Which lease, under which name, and how patiently.
 #[derive(Clone, Debug)]
@@ -79,9 +81,10 @@ pub struct Leading {
 }
 
 impl Leading {
-    /// For `--leader-elect=false`: a term that never ends.
+    /// For `--leader-elect=false`: one minute of a term, to be renewed every [`ALONE_RENEWAL`]. Like an elected leader's it ends
+    /// by itself where nobody renews it.
     pub fn without_election(identity: &str) -> Self {
-        Self { transitions: 0, valid_until: Tick::now().into_std() + NEVER, holder: identity.into() }
+        Self { transitions: 0, valid_until: now() + ALONE, holder: identity.into() }
     }
 
     /// The term, under the epoch that was agreed with what the cluster has stored.
