@@ -30,6 +30,7 @@ use crate::provider::session::{self, Handle, Session, SessionConfig};
 use acceptance::Acceptance;
 use candidacy::Candidacy;
 use health::{Check, Health};
+use kubernetes::clients::Clients;
 use leader_election::{Elector, ElectorConfig, Ending, Leading};
 use metrics::{ControllerMetrics, LeaderMetrics, NodeMetrics, ProcessMetrics, ServiceMetrics};
 use serving::{Endpoints, Server};
@@ -55,10 +56,11 @@ pub async fn run(config: Config, shutdown: CancellationToken) -> Result<(), RunE
     health.set(candidacy::CONCERN, Check::Failed("the provider has not been connected to yet".to_owned()));
     let mut background = JoinSet::new();
     serve(&config, &health, registry, &mut background).await?;
-    let client = kubernetes::client(&config.kubernetes).await?;
+    let clients = kubernetes::clients(&config.kubernetes).await?;
+    let client = clients.requests.clone();
     let Some(cluster_uid) = kubernetes::cluster_uid(&client, &health, &shutdown).await? else { return Ok(()) };
     let identity = leader_election::identity();
-    let parts = Parts { config, client, cluster_uid, identity, metrics, health };
+    let parts = Parts { config, client, clients, cluster_uid, identity, metrics, health };
     parts.run(&mut background, shutdown).await;
     background.shutdown().await;
     tracing::info!("stopped");
@@ -102,7 +104,9 @@ impl Metrics {
 /// What is known once the API server has answered.
 struct Parts {
     config: Config,
+    /// That for requests.
     client: Client,
+    clients: Clients,
     cluster_uid: String,
     identity: String,
     metrics: Metrics,
@@ -164,7 +168,7 @@ impl Parts {
     ) -> impl Future<Output = ()> + Send + 'static {
         let elector = self.config.leader_election.enabled.then(|| {
             let config = ElectorConfig::new(&self.config.leader_election, self.identity.clone());
-            Elector::new(self.client.clone(), config).with_metrics(self.metrics.leader.clone())
+            Elector::new(self.clients.election.clone(), config).with_metrics(self.metrics.leader.clone())
         });
         let identity = self.identity.clone();
         async move {

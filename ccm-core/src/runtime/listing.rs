@@ -65,7 +65,7 @@ pub struct Row {
 
 /// Asks, and answers what is to be printed.
 pub async fn list(config: &ListingConfig) -> Result<String, ListingError> {
-    let client = kubernetes::client(&config.kubernetes).await?;
+    let client = kubernetes::clients(&config.kubernetes).await?.requests;
     let uid = kubernetes::cluster_uid(&client, &Health::default(), &CancellationToken::new()).await?.unwrap_or_default();
     let services = Api::<core::Service>::all(client).list(&kube::api::ListParams::default()).await;
     let services: Vec<_> = services.map_err(ListingError::Services)?.into_iter().map(convert::service).collect();

@@ -140,7 +140,7 @@ impl Tenures {
 
     fn controllers(&self, store: StateStore, stop: &CancellationToken) -> JoinSet<()> {
         let mut tasks = JoinSet::new();
-        let (nodes, watch) = Nodes::watch(self.parts.client.clone());
+        let (nodes, watch) = Nodes::watch(self.parts.clients.watches.clone());
         assist(&mut tasks, stop, watch);
         let cloud = CloudHealth::new(self.parts.health.clone());
         // First, so that it knows a first installation from one whose nodes carry our annotation already.
@@ -203,7 +203,7 @@ impl Tenures {
         let client = self.parts.client.clone();
         let (events, writer) = Events::start(client.clone(), names::SERVICE_EVENT_SOURCE, &self.parts.identity);
         assist(tasks, stop, writer);
-        let (services, watch) = Services::watch(client.clone());
+        let (services, watch) = Services::watch(self.parts.clients.watches.clone());
         assist(tasks, stop, watch);
         ServiceContext {
             services,
