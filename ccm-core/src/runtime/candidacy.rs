@@ -68,7 +68,9 @@ impl Candidacy {
 fn check(state: &ProviderState) -> Check {
     match state {
         ProviderState::Ready(_) => Check::Ok,
-        ProviderState::Disconnected { message, .. } | ProviderState::Unusable { message } => Check::Failed(message.clone()),
+        ProviderState::Disconnected { message, .. }
+        | ProviderState::Unusable { message }
+        | ProviderState::Unconfirmed { message, .. } => Check::Failed(message.clone()),
         ProviderState::IdentityChanged { accepted, found } => Check::Failed(identity_changed(accepted, &found.cloud_identity)),
     }
 }

@@ -12,8 +12,8 @@ use crate::provider::{classify, description};
 pub enum Failure {
     /// The provider answers, and what it says rules it out.
     Unusable(String),
-    /// The connection is of no use; another may be.
-    Lost(String),
+    /// It is not answered now; the next one may be. Whether the connection has ended, the connection knows.
+    Missed(String),
 }
 
 /// Shakes hands.
@@ -42,7 +42,7 @@ fn explain(status: &Status, config: &SessionConfig) -> Failure {
     let (endpoint, words, version) = (&config.endpoint, classify::shorten(status.message()), ccm_proto::PROTOCOL_VERSION);
     if classify::is_lost(status) {
         let cause = classify::chain(status);
-        return Failure::Lost(format!(
+        return Failure::Missed(format!(
             "connected to {endpoint}, and what listens there stopped, does not speak gRPC, or refuses this process's user (its log says so): {cause}"
         ));
     }
@@ -52,11 +52,11 @@ fn explain(status: &Status, config: &SessionConfig) -> Failure {
         ));
     }
     match status.code() {
-        Code::DeadlineExceeded => Failure::Lost(format!(
+        Code::DeadlineExceeded => Failure::Missed(format!(
             "connected to {endpoint}, and what listens there does not answer the handshake: {words}; is it a gRPC provider, and does it hang?"
         )),
-        Code::Unavailable | Code::Cancelled => {
-            Failure::Lost(format!("the provider at {endpoint} refused the handshake for now: {words}"))
+        Code::Unavailable | Code::Cancelled | Code::Aborted | Code::ResourceExhausted => {
+            Failure::Missed(format!("the provider at {endpoint} refused the handshake for now: {words}"))
         }
         Code::Unimplemented => Failure::Unusable(format!(
             "what listens at {endpoint} does not serve ccm.provider.{version}.Identity: it is no provider, or one of another protocol \
