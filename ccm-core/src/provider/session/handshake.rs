@@ -5,7 +5,7 @@ use tonic::{Code, Status};
 use super::SessionConfig;
 use crate::model::provider_info::ProviderInfo;
 use crate::provider::grpc::{Connection, Method};
-use crate::provider::{classify, description};
+use crate::provider::{Outcome, classify, description};
 
 /// Why a handshake gave no description that can be used.
 #[derive(Debug, PartialEq, Eq)]
@@ -51,17 +51,16 @@ fn explain(status: &Status, config: &SessionConfig) -> Failure {
             "the provider does not speak this core's protocol version {version}: {words}; run a provider and a core of one protocol version"
         ));
     }
-    match status.code() {
-        Code::DeadlineExceeded => Failure::Missed(format!(
+    let failed = || format!("the provider at {endpoint} failed the handshake: {words} ({})", classify::name(status.code()));
+    match (status.code(), classify::status(status).outcome) {
+        (Code::DeadlineExceeded, _) => Failure::Missed(format!(
             "connected to {endpoint}, and what listens there does not answer the handshake: {words}; is it a gRPC provider, and does it hang?"
         )),
-        Code::Unavailable | Code::Cancelled | Code::Aborted | Code::ResourceExhausted => {
-            Failure::Missed(format!("the provider at {endpoint} refused the handshake for now: {words}"))
-        }
-        Code::Unimplemented => Failure::Unusable(format!(
+        (_, Outcome::Retry { .. } | Outcome::Unknown) => Failure::Missed(failed()),
+        (Code::Unimplemented, _) => Failure::Unusable(format!(
             "what listens at {endpoint} does not serve ccm.provider.{version}.Identity: it is no provider, or one of another protocol \
              version than this core's {version}; run a provider and a core of one protocol version"
         )),
-        code => Failure::Unusable(format!("the provider failed the handshake: {words} ({})", classify::name(code))),
+        (_, Outcome::Terminal | Outcome::Unsupported) => Failure::Unusable(failed()),
     }
 }

@@ -2,6 +2,7 @@
 use tokio::time::sleep;
 
 use super::*;
+use crate::cluster::gate::{Closed, Gate};
 
 /// Handshakes are missed soon, and nothing follows from that for long.
 fn short() -> Deadlines {
@@ -56,7 +57,7 @@ async fn a_missed_handshake_ends_no_call_and_no_leadership() {
 #[tokio::test]
 async fn a_handshake_that_is_refused_for_now_ends_nothing_and_confirms_nothing() {
     let (scenario, provider, _serving) = led(short()).await;
-    for refusal in [Status::unavailable("starting"), Status::resource_exhausted("busy"), Status::deadline_exceeded("slow")] {
+    for refusal in [Status::unavailable("starting"), Status::deadline_exceeded("slow"), Status::internal("a defect")] {
         *provider.info.lock() = Err(refusal.clone());
         asked_again(&provider, 2).await;
         let error = scenario.handle.confirm().await.unwrap_err();
@@ -117,12 +118,54 @@ async fn only_a_connection_on_which_nothing_is_answered_is_given_up() {
 async fn without_a_handshake_for_the_stated_time_nothing_begins_and_nothing_ends() {
     let (scenario, provider, _serving) = led(Deadlines { confirmation: Duration::from_secs(2), ..short() }).await;
     let live = scenario.handle.current().unwrap();
+    let gate = Gate::new(scenario.term.subscribe(), scenario.handle.state());
+    gate.check().unwrap();
     let hanging = provider.hang_handshakes().await;
     let state = scenario.until("not ready", |it| it.ready().is_none()).await;
+    let ProviderState::Unconfirmed { message, .. } = &state else { panic!("{state:?}") };
+    assert!(message.contains("for 2s") && message.contains("does not answer the handshake"), "{message}");
+    assert_eq!(gate.check().unwrap_err(), Closed::ProviderUnconfirmed);
     assert!(Arc::ptr_eq(&live, &scenario.handle.current().expect("the connection stays")), "{state:?}");
     assert!(scenario.instances().look_up(named("a"), Priority::Lifecycle).await.is_ok(), "look-ups go on");
     drop(hanging);
     scenario.until_ready().await;
+    gate.check().unwrap();
     assert!(Arc::ptr_eq(&live, &scenario.handle.current().unwrap()));
     assert_eq!(words_of_lead(&provider), 1, "Lead was opened once");
+}
+
+#[tokio::test]
+async fn a_refusal_that_lasts_until_somebody_acts_ends_it() {
+    let (scenario, provider, _serving) = led(short()).await;
+    *provider.info.lock() = Err(Status::permission_denied("not for you"));
+    scenario.until_unusable("not for you").await;
+    assert!(scenario.handle.current().is_err());
+}
+
+#[tokio::test]
+async fn the_time_without_a_handshake_counts_from_the_last_one_that_was_judged() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = scripted::session_in(dir.path());
+    let _serving = Scripted::new(scripted::info()).serve(config.endpoint.path());
+    let limit = config.deadlines.confirmation;
+    let shared = Shared { deadlines: config.deadlines, metrics: config.metrics, doubt: Arc::default() };
+    let connection = Connection::dial(&config.endpoint, &[], shared).await.unwrap();
+    tokio::time::pause();
+    let board = Arc::new(Board::new(&config.endpoint));
+    board.ready(&connection, scripted::model_info());
+    let watching = Arc::clone(&board);
+    tokio::spawn(async move { watching.watch_confirmations(limit).await });
+    let ready = || board.state().borrow().ready().is_some();
+    for _ in 0..3 {
+        sleep(limit - Duration::from_millis(10)).await;
+        assert!(ready());
+        board.ready(&connection, scripted::model_info());
+    }
+    board.missed("late".to_owned());
+    sleep(limit - Duration::from_millis(10)).await;
+    assert!(ready());
+    sleep(Duration::from_millis(20)).await;
+    assert!(matches!(&*board.state().borrow(), ProviderState::Unconfirmed { message, .. } if message.contains("1m: late")));
+    board.ready(&connection, scripted::model_info());
+    assert!(ready());
 }
