@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use ccm_test_support::services::Wish;
 use ccm_test_support::wait::{PATIENCE, eventually, throughout};
+use serde_json::json;
 
 use super::{Market, name};
 
@@ -15,7 +16,12 @@ const ENSURE: Duration = Duration::from_secs(21);
 #[tokio::test(flavor = "multi_thread")]
 async fn while_handshakes_hang_a_load_balancer_is_made_once_and_neither_a_node_nor_a_service_goes() -> Result<()> {
     let market = Market::of(5).await?;
+    // The node that goes is nobody's target: the load balancer that is being made stays as it was asked for.
+    let gone = name("node-4");
+    let excluded = json!({ "metadata": { "labels": { "node.kubernetes.io/exclude-from-external-load-balancers": "" } } });
+    market.herd.kubelets.merge(&gone, &excluded).await?;
     market.serve("leaving").await?;
+    market.targets_are(&["node-0", "node-1", "node-2", "node-3"]).await?;
     market.rest().await?;
     let (core, cloud) = (&market.herd.core, market.herd.provider.cloud());
     let before = market.calls().await?;
@@ -32,7 +38,6 @@ async fn while_handshakes_hang_a_load_balancer_is_made_once_and_neither_a_node_n
     })
     .await?;
     // Both need a handshake: the node is not ready and its machine not found, the load balancer of the Service is removed.
-    let gone = name("node-4");
     market.herd.provider.machines("hide", &gone).await?;
     market.herd.kubelets.report(&gone, false).await?;
     market.services.delete(&name("leaving")).await?;
@@ -54,8 +59,9 @@ async fn while_handshakes_hang_a_load_balancer_is_made_once_and_neither_a_node_n
     market.served(&name("web")).await?;
 
     assert_eq!(core.provider_calls("Lead", None).await? - led, 0.0, "Lead was opened once");
-    let ensured = market.calls().await?.since(&before).of("EnsureLoadBalancer");
-    assert_eq!(ensured, 1, "it was asked for once");
+    let calls = market.rest().await?.since(&before);
+    assert_eq!((calls.of("EnsureLoadBalancer"), calls.of("UpdateLoadBalancer")), (1, 0), "it was made once");
+    assert_eq!(cloud.load_balancer("web").await?.mutations, 1);
     let warnings = market.herd.world.warnings("service-controller").await?;
     assert!(!warnings.contains_key("web"), "{warnings:?}");
     market.end().await
