@@ -25,8 +25,8 @@ async fn while_handshakes_hang_a_load_balancer_is_made_once_and_neither_a_node_n
     market.rest().await?;
     let (core, cloud) = (&market.herd.core, market.herd.provider.cloud());
     let before = market.calls().await?;
-    assert!(core.provider_calls("Lead", None).await? >= 1.0);
     let led = core.provider_calls("Lead", None).await?;
+    assert!(led >= 1.0, "the core leads");
 
     let began = Instant::now();
     cloud.set_fault("handshake-hang").await?;
@@ -58,7 +58,7 @@ async fn while_handshakes_hang_a_load_balancer_is_made_once_and_neither_a_node_n
     cloud.run(&["fault", "clear", "hang"]).await?;
     market.served(&name("web")).await?;
 
-    assert_eq!(core.provider_calls("Lead", None).await? - led, 0.0, "Lead was opened once");
+    assert!(core.provider_calls("Lead", None).await? <= led, "Lead was opened again");
     let calls = market.rest().await?.since(&before);
     assert_eq!((calls.of("EnsureLoadBalancer"), calls.of("UpdateLoadBalancer")), (1, 0), "it was made once");
     assert_eq!(cloud.load_balancer("web").await?.mutations, 1);

@@ -98,7 +98,10 @@ impl Board {
     pub fn missed(&self, why: String) -> ProviderError {
         let error = capabilities::retry("NOT_CONFIRMED", why.as_str());
         if self.handshakes.lock().missed.replace(why).is_none() {
-            tracing::warn!(error = error.message, "a handshake confirmed nothing; running calls go on, and it is repeated");
+            tracing::warn!(
+                error = error.message,
+                "a handshake was not completed and is repeated; running calls go on, and it confirms nothing"
+            );
         }
         error
     }

@@ -147,7 +147,7 @@ async fn the_time_without_a_handshake_counts_from_the_last_one_that_was_judged()
     let dir = tempfile::tempdir().unwrap();
     let config = scripted::session_in(dir.path());
     let _serving = Scripted::new(scripted::info()).serve(config.endpoint.path());
-    let limit = config.deadlines.confirmation;
+    let (limit, almost) = (config.deadlines.confirmation, Duration::from_millis(59_990));
     let shared = Shared { deadlines: config.deadlines, metrics: config.metrics, doubt: Arc::default() };
     let connection = Connection::dial(&config.endpoint, &[], shared).await.unwrap();
     tokio::time::pause();
@@ -157,12 +157,12 @@ async fn the_time_without_a_handshake_counts_from_the_last_one_that_was_judged()
     tokio::spawn(async move { watching.watch_confirmations(limit).await });
     let ready = || board.state().borrow().ready().is_some();
     for _ in 0..3 {
-        sleep(limit - Duration::from_millis(10)).await;
+        sleep(almost).await;
         assert!(ready());
         board.ready(&connection, scripted::model_info());
     }
     board.missed("late".to_owned());
-    sleep(limit - Duration::from_millis(10)).await;
+    sleep(almost).await;
     assert!(ready());
     sleep(Duration::from_millis(20)).await;
     assert!(matches!(&*board.state().borrow(), ProviderState::Unconfirmed { message, .. } if message.contains("1m: late")));
