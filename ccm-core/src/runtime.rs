@@ -146,6 +146,7 @@ impl Parts {
         let kubernetes = &self.config.kubernetes;
         SessionConfig {
             endpoint: self.config.provider.endpoint.clone(),
+            peer_uids: self.config.provider.peer_uids.clone(),
             cluster: session::Cluster {
                 name: kubernetes.cluster_name.clone(),
                 uid: self.cluster_uid.clone(),

@@ -36,6 +36,9 @@ pub enum Closed {
     /// The provider is away, unusable, or another cloud than the accepted one.
     #[error("the provider is not ready")]
     ProviderNotReady,
+    /// The provider has completed no handshake for too long.
+    #[error("the provider has completed no handshake for too long")]
+    ProviderUnconfirmed,
 }
 
 impl Gate {
@@ -52,6 +55,7 @@ impl Gate {
         };
         match &*self.provider.borrow() {
             ProviderState::Ready(info) => Ok(Permit { epoch, provider: Arc::clone(info) }),
+            ProviderState::Unconfirmed { .. } => Err(Closed::ProviderUnconfirmed),
             _ => Err(Closed::ProviderNotReady),
         }
     }

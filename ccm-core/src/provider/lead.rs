@@ -74,6 +74,7 @@ async fn hold(provider: &Live, term: &Term, terms: Terms, cluster: &v1::ClusterR
         let mut answers = connection.call(Method::Lead, words, |it| async move { client.lead(it).await }).await?;
         tracing::info!(epoch = term.epoch, "the provider was told that this process leads");
         while let Some(answer) = answers.message().await? {
+            connection.heard();
             tracing::trace!(epoch = answer.epoch, "the provider acknowledged the term");
         }
         Ok(())

@@ -44,6 +44,8 @@ pub struct Cluster {
 pub struct SessionConfig {
     /// Where the provider listens.
     pub endpoint: Endpoint,
+    /// The users that may listen there, besides this process's own and root.
+    pub peer_uids: Vec<u32>,
     /// The cluster that is served.
     pub cluster: Cluster,
     /// The core's version, for the provider's log.
@@ -88,7 +90,7 @@ impl Session {
         judge: Arc<dyn Judge>,
         term: watch::Receiver<Option<Term>>,
     ) -> (Handle, impl Future<Output = ()> + Send) {
-        let board = Board::new(&config.endpoint);
+        let board = Arc::new(Board::new(&config.endpoint));
         let (confirm, confirmations) = mpsc::channel(1024);
         let hints = broadcast::Sender::new(hints::KEPT);
         let handle = Handle {
@@ -103,10 +105,11 @@ impl Session {
         let cluster = ccm_proto::v1::ClusterRef { name: config.cluster.name.clone(), uid: config.cluster.uid.clone() };
         let doubt = Arc::new(Notify::new());
         let shared = Shared { deadlines: config.deadlines, metrics: config.metrics.clone(), doubt };
-        let (for_lead, for_hints) = (board.live(), board.live());
-        let driver = Driver::new(config, shared, judge, board, confirmations);
+        let (for_lead, for_hints, limit) = (board.live(), board.live(), config.deadlines.confirmation);
+        let driver = Driver::new(config, shared, judge, Arc::clone(&board), confirmations);
         let work = async move {
-            tokio::join!(driver.run(), lead::keep(for_lead, term, cluster), hints::keep(for_hints, hints));
+            let confirmations = board.watch_confirmations(limit);
+            tokio::join!(driver.run(), confirmations, lead::keep(for_lead, term, cluster), hints::keep(for_hints, hints));
         };
         (handle, work)
     }

@@ -27,3 +27,11 @@ fn a_term_that_has_expired_closes_the_gate_without_being_told() {
     open.term.send_replace(Some(expired));
     assert_eq!(gate.check().unwrap_err(), Closed::NotLeading);
 }
+
+#[test]
+fn a_provider_without_a_recent_handshake_closes_the_gate_with_a_reason_of_its_own() {
+    let (open, gate) = gate();
+    let state = ProviderState::Unconfirmed { info: Arc::default(), since: Instant::now(), message: String::new() };
+    open.provider.send_replace(state);
+    assert_eq!(gate.check().unwrap_err(), Closed::ProviderUnconfirmed);
+}
