@@ -89,6 +89,8 @@ pub mod events {
     pub const TOPOLOGY_DRIFT: &str = "TopologyDrift";
     /// A look-up failed in a way that a person must mend.
     pub const CLOUD_LOOKUP_FAILED: &str = "CloudLookupFailed";
+    /// The API server refused what was to be written to a node.
+    pub const NODE_WRITE_REFUSED: &str = "NodeWriteRefused";
     /// Several machines fit a node.
     pub const AMBIGUOUS_INSTANCE: &str = "AmbiguousInstance";
     /// A load balancer is about to be made or changed.
