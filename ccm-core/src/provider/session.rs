@@ -14,6 +14,7 @@ use super::endpoint::Endpoint;
 use super::grpc::{Connection, Deadlines, Shared};
 use super::hints::{self, Hint};
 use super::instances::ProviderInstances;
+use super::lead::LeadStatus;
 use super::load_balancers::ProviderLoadBalancers;
 use super::metrics::ProviderMetrics;
 use super::{Identity, Judge, ProviderError, StateReceiver, capabilities, lead};
@@ -91,10 +92,12 @@ impl Session {
         let board = Board::new(&config.endpoint);
         let (confirm, confirmations) = mpsc::channel(1024);
         let hints = broadcast::Sender::new(hints::KEPT);
+        let lead_status = watch::Sender::new(LeadStatus::default());
         let handle = Handle {
             state: board.state(),
             live: board.live(),
             changes: board.changes(),
+            lead: lead_status.subscribe(),
             confirm,
             hints: hints.clone(),
             metrics: config.metrics.clone(),
@@ -106,7 +109,7 @@ impl Session {
         let (for_lead, for_hints) = (board.live(), board.live());
         let driver = Driver::new(config, shared, judge, board, confirmations);
         let work = async move {
-            tokio::join!(driver.run(), lead::keep(for_lead, term, cluster), hints::keep(for_hints, hints));
+            tokio::join!(driver.run(), lead::keep(for_lead, term, cluster, lead_status), hints::keep(for_hints, hints));
         };
         (handle, work)
     }
@@ -118,6 +121,7 @@ pub struct Handle {
     state: StateReceiver,
     live: LiveReceiver,
     changes: watch::Receiver<u64>,
+    lead: watch::Receiver<LeadStatus>,
     confirm: mpsc::Sender<Confirmation>,
     hints: broadcast::Sender<Hint>,
     metrics: ProviderMetrics,
@@ -128,6 +132,11 @@ impl Handle {
     /// How the provider stands, and every change of it.
     pub fn state(&self) -> StateReceiver {
         self.state.clone()
+    }
+
+    /// How the provider took this process's leadership, and every change of it.
+    pub fn lead_status(&self) -> watch::Receiver<LeadStatus> {
+        self.lead.clone()
     }
 
     /// The provider that may be used now, or how it stands that there is none.

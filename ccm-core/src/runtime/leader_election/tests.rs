@@ -279,6 +279,7 @@ fn an_identity_is_the_hosts_name_and_a_random_part() {
 #[tokio::test]
 async fn without_election_the_term_never_ends() {
     let leading = Leading::without_election("baz");
-    assert!(leading.term(7).valid_until > Instant::now() + Duration::from_secs(365 * 24 * 60 * 60));
-    assert_eq!(leading.term(7).epoch, 7);
+    let term = leading.term(7, &Arc::default());
+    assert!(term.valid_until > Instant::now() + Duration::from_secs(365 * 24 * 60 * 60));
+    assert_eq!(term.epoch, 7);
 }
