@@ -116,11 +116,10 @@ async fn the_wrong_cloud_is_refused_also_while_the_state_is_lost() -> Result<()>
 async fn a_cloud_of_which_nothing_is_left_is_accepted_by_hand_and_led_under_an_epoch_that_is_new_to_it() -> Result<()> {
     let mut herd = Herd::of(2).await?;
     for _ in 0..3 {
+        let before = epoch(&data(&herd.world).await?)?;
         herd = herd.renew(|core| core).await?;
-        herd.core.ready().await?;
-        let before = epoch(&data(&herd.world).await?).unwrap_or_default();
-        eventually("a term to begin", PATIENCE, async || {
-            ensure!(holder_epoch(&herd.world).await? >= before, "not yet");
+        eventually("the next term to begin", PATIENCE, async || {
+            ensure!(mirrored_epoch(&herd.world).await? > before, "the lease names no later epoch than {before}");
             Ok(())
         })
         .await?;
@@ -153,7 +152,7 @@ async fn a_cloud_of_which_nothing_is_left_is_accepted_by_hand_and_led_under_an_e
 }
 
 /// The epoch that the lease names.
-async fn holder_epoch(world: &World) -> Result<u64> {
+async fn mirrored_epoch(world: &World) -> Result<u64> {
     let lease = Api::<Lease>::namespaced(world.admin(), "kube-system").get(LEASE).await?;
     let annotations = lease.metadata.annotations.unwrap_or_default();
     let mirror: Value = serde_json::from_str(annotations.get("ccm-core.dev/state").context("no mirror")?)?;

@@ -225,3 +225,6 @@ impl Judge for Acceptance {
         self.judge_identity(info).await
     }
 }
+
+#[cfg(test)]
+mod tests;
