@@ -151,6 +151,26 @@ async fn a_cloud_of_which_nothing_is_left_is_accepted_by_hand_and_led_under_an_e
     herd.end().await
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_state_of_a_later_epoch_is_not_written_over_and_the_leader_begins_anew_above_it() -> Result<()> {
+    let herd = Herd::of(2).await?;
+    let before = data(&herd.world).await?;
+    let holder = lease_spec(&herd.world).await?;
+    patch(&herd.world, &json!({ "data": { "epoch": "100" } })).await?;
+    eventually("a term above the later epoch", PATIENCE, async || {
+        let now = data(&herd.world).await?;
+        ensure!(epoch(&now)? > 100 && now["cloud-identity"] == before["cloud-identity"], "it is {now:?}");
+        Ok(())
+    })
+    .await?;
+    herd.joined("late").await?;
+    herd.world.services().create([Wish::new("web")]).await?;
+    served(&herd.world, &["web".to_owned()]).await?;
+    ensure!(lease_spec(&herd.world).await? == holder, "the lease was given up");
+    ensure!(herd.world.events("StateRestored").await?.is_empty(), "the later epoch was taken for damage");
+    herd.end().await
+}
+
 /// The epoch that the lease names.
 async fn mirrored_epoch(world: &World) -> Result<u64> {
     let lease = Api::<Lease>::namespaced(world.admin(), "kube-system").get(LEASE).await?;

@@ -68,7 +68,7 @@ pub fn identity() -> String {
     format!("{}_{}", host.unwrap_or_else(|_| "unknown".to_owned()), uuid::Uuid::new_v4())
 }
 
-/// What the lease bears of the latest term; nothing where there is no election.
+/// What the lease carries of the latest term; nothing where there is no election.
 pub async fn mirror(client: &Client, config: &LeaderElectionConfig) -> Result<Option<Mirror>, kube::Error> {
     if !config.enabled {
         return Ok(None);
@@ -88,7 +88,7 @@ pub struct Leading {
     pub valid_until: Instant,
     /// This process's name in the lease.
     pub holder: Arc<str>,
-    /// What the lease bears of the latest term, this one's or an earlier leader's.
+    /// What the lease carries of the latest term, this one's or an earlier leader's.
     pub mirror: Option<Mirror>,
 }
 
@@ -176,7 +176,7 @@ impl Elector {
         while let Some(first) = self.acquire(&mut candidate, &ending).await {
             self.publish(&leading, Some(first.clone()));
             let end = self.hold(first, &mut candidate, &leading, &ending).await;
-            self.bear_nothing();
+            self.clear_mirror();
             self.publish(&leading, None);
             match end {
                 End::Lost => warn!(lease = self.lease.describe(), "lost the lease; contending for it again"),
@@ -225,7 +225,7 @@ impl Elector {
                 biased;
                 () = ending.release.cancelled() => return End::Released,
                 Some(()) = wait_for(candidate, false, &ending.release) => return End::Withdrawn,
-                mirror = next(&mut self.mirror) => self.lease.bear(mirror),
+                mirror = next(&mut self.mirror) => self.lease.set_mirror(mirror),
                 () = sleep(self.config.retry_period) => {}
             }
             match tokio::time::timeout_at(Tick::from_std(held.valid_until), self.attempt()).await {
@@ -311,8 +311,8 @@ impl Elector {
     }
 
     /// Whoever holds the lease next writes a mirror of its own.
-    fn bear_nothing(&mut self) {
-        self.lease.bear(None);
+    fn clear_mirror(&mut self) {
+        self.lease.set_mirror(None);
         if let Some(mirror) = &mut self.mirror {
             mirror.mark_unchanged();
         }

@@ -26,9 +26,10 @@ pub(super) async fn guard(store: &TermStore, health: &Health) -> u64 {
         if problem == last {
             continue;
         }
-        match &problem {
-            Some(problem) => tracing::warn!("{problem}"),
-            None => tracing::info!(map = store.name(), "the state can be read again"),
+        if let Some(problem) = &problem {
+            tracing::warn!("{problem}");
+        } else {
+            tracing::info!(map = store.name(), "the state can be read again");
         }
         health.set(CONCERN, problem.clone().map_or(Check::Ok, Check::Warning));
         last = problem;

@@ -66,7 +66,7 @@ enum End {
     /// Another accepted cloud is behind the socket.
     AnotherCloud,
     /// The provider does not take the term's epoch.
-    Refused(Refusal, Option<Subject>),
+    Refused(Refusal),
     /// Another leader has written the state, under this epoch.
     Superseded(u64),
 }
@@ -107,7 +107,7 @@ impl Tenures {
         }
     }
 
-    /// Tells of the end of a term; answers how long to wait before another one begins.
+    /// Notes the end of a term; answers how long to wait before another one begins.
     fn ended(&self, end: End, between: &mut Between) -> Duration {
         match end {
             End::Lost => {
@@ -120,8 +120,7 @@ impl Tenures {
                 tracing::warn!("another cloud was accepted: the term has ended, and another begins in that cloud");
                 Duration::ZERO
             }
-            End::Refused(refusal, subject) => {
-                self.refused(&refusal, subject);
+            End::Refused(refusal) => {
                 between.seen = between.seen.max(refusal.highest.unwrap_or_default());
                 // The next epoch is right by what the provider says. A provider that refuses that one, too, has to wait.
                 let first = !std::mem::replace(&mut between.refused, true);
@@ -137,7 +136,7 @@ impl Tenures {
         }
     }
 
-    fn refused(&self, refusal: &Refusal, subject: Option<Subject>) {
+    fn tell(&self, refusal: &Refusal, subject: Option<Subject>) {
         let seen = refusal.highest.map_or_else(String::new, |highest| format!(" and has seen epoch {highest}"));
         let message = format!(
             "the provider refuses to be led under epoch {}{seen}: {}; the term begins anew under a higher one, and nothing is changed in the \
@@ -174,7 +173,7 @@ impl Tenures {
             () = self.follow(&prepared, gained.transitions, leading) => End::Lost,
             () = shutdown.cancelled() => End::Shutdown,
             () = self.another_cloud(cloud) => End::AnotherCloud,
-            refusal = self.led(*epoch, between) => End::Refused(refusal, store.subject().await),
+            refusal = self.led(*epoch, between) => End::Refused(refusal),
             later = guard(store, &self.parts.health) => End::Superseded(later),
         };
         if !matches!(end, End::Lost) {
@@ -191,6 +190,9 @@ impl Tenures {
         // What the controllers said is the next leader's to say.
         self.parts.health.keep(&before);
         self.parts.metrics.nodes.breakers_tripped.set(0);
+        if let End::Refused(refusal) = &end {
+            self.tell(refusal, store.subject().await);
+        }
         end
     }
 
@@ -230,7 +232,7 @@ impl Tenures {
         Ok(Some(Prepared { store, epoch, cloud: Arc::new(Cloud::of(info)) }))
     }
 
-    /// Waits until the lease bears the term, too. False: it bears a later one.
+    /// Waits until the lease carries the term, too. False: it carries a later one.
     async fn mirrored(&self, prepared: &Prepared, leading: &mut watch::Receiver<Option<Leading>>) -> bool {
         if !self.parts.config.leader_election.enabled {
             return true;
@@ -262,11 +264,11 @@ impl Tenures {
     async fn another_cloud(&self, cloud: &Cloud) {
         let mut provider = self.wires.handle.state();
         if provider.wait_for(|state| state.ready().is_some_and(|info| !cloud.is(info))).await.is_err() {
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 
-    /// Tells of a provider that is led under this epoch; returns when it refuses that.
+    /// Notes that the provider is led under this epoch; returns when it refuses that.
     async fn led(&self, epoch: u64, between: &mut Between) -> Refusal {
         let mut lead = self.wires.handle.lead_status();
         lead.mark_changed();

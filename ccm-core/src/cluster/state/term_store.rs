@@ -54,7 +54,7 @@ impl TermStore {
         Ok(Self { store, gate, events, known: Arc::new(Mutex::new(known)) })
     }
 
-    /// A term over a ConfigMap that bears its identity and epoch already: for tests.
+    /// A term over a ConfigMap that has its identity and epoch already: for tests.
     #[cfg(test)]
     pub fn begun(store: StateStore, beginning: Beginning, gate: Gate, events: Events) -> Self {
         let Beginning { identity, epoch } = beginning;

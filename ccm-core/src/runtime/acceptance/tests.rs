@@ -52,7 +52,8 @@ impl Scenario {
 
     fn mirror(&self, identity: &str, epoch: u64) {
         let mirror = json!({ "provider": "simulated", "cloudIdentity": identity, "epoch": epoch }).to_string();
-        self.api.put(LEASE, json!({ "metadata": { "name": names::LEASE, "annotations": { names::annotations::STATE: mirror } } }));
+        self.api
+            .put(LEASE, json!({ "metadata": { "name": names::LEASE, "annotations": { names::annotations::STATE: mirror } } }));
     }
 
     fn node(&self, annotations: &Value) {
@@ -66,8 +67,7 @@ impl Scenario {
     }
 
     async fn judge(&self, identity: &str) -> Result<(), Verdict> {
-        let info =
-            ProviderInfo { name: "simulated".to_owned(), cloud_identity: identity.to_owned(), ..ProviderInfo::default() };
+        let info = ProviderInfo { name: "simulated".to_owned(), cloud_identity: identity.to_owned(), ..ProviderInfo::default() };
         self.acceptance.judge(&info).await
     }
 

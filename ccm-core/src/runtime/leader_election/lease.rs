@@ -66,12 +66,12 @@ impl LeaseObject {
         Ok(self.seen.as_ref().map(record))
     }
 
-    /// What every write puts on it from now on, unless it bears one of a later term; none: what it bears stays.
-    pub(super) fn bear(&mut self, mirror: Option<Mirror>) {
+    /// What every write puts on it from now on, unless it carries one of a later term; none: what it carries stays.
+    pub(super) fn set_mirror(&mut self, mirror: Option<Mirror>) {
         self.mirror = mirror;
     }
 
-    /// What it bore when it was last read or written.
+    /// What it carried when it was last read or written.
     pub(super) fn mirror(&self) -> Option<Mirror> {
         Mirror::of(self.seen.as_ref()?.metadata.annotations.as_ref())
     }

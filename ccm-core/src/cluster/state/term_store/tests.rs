@@ -10,6 +10,9 @@ use super::*;
 use crate::cluster::gate::tests::{Open, gate};
 use crate::cluster::scripted::ApiServer;
 
+/// What somebody does to the ConfigMap.
+type Damaging = Box<dyn Fn(&Scenario)>;
+
 struct Scenario {
     api: ApiServer,
     open: Open,
@@ -68,7 +71,7 @@ async fn a_term_writes_its_identity_and_epoch_before_it_begins_and_begins_no_his
 #[tokio::test]
 async fn a_deleted_emptied_or_set_back_state_is_never_handed_out_and_comes_back_whole() {
     let older = json!({ "cloud-identity": "old", "epoch": "0", "deletions": "[]", "breakers": "[]", "releases": "[]" });
-    let damages: [(&str, Box<dyn Fn(&Scenario)>); 4] = [
+    let damages: [(&str, Damaging); 4] = [
         ("was deleted", Box::new(|it| it.api.remove(MAP))),
         ("cloud-identity, epoch, deletions", Box::new(|it| it.edit(|map| drop(map.as_object_mut().unwrap().remove("data"))))),
         ("cloud-identity, epoch, deletions", Box::new(move |it| it.edit(|map| map["data"] = older.clone()))),
