@@ -101,6 +101,11 @@ impl Connection {
         }
     }
 
+    /// Whether both are one connection.
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.node_sets, &other.node_sets)
+    }
+
     /// The service Identity.
     pub fn identity(&self) -> IdentityClient<Channel> {
         IdentityClient::new(self.channel.clone())

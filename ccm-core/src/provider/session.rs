@@ -14,6 +14,7 @@ use super::endpoint::Endpoint;
 use super::grpc::{Connection, Deadlines, Shared};
 use super::hints::{self, Hint};
 use super::instances::ProviderInstances;
+use super::lead::LeadStatus;
 use super::load_balancers::ProviderLoadBalancers;
 use super::metrics::ProviderMetrics;
 use super::{Identity, Judge, ProviderError, StateReceiver, capabilities, lead};
@@ -93,10 +94,12 @@ impl Session {
         let board = Arc::new(Board::new(&config.endpoint));
         let (confirm, confirmations) = mpsc::channel(1024);
         let hints = broadcast::Sender::new(hints::KEPT);
+        let lead_status = watch::Sender::new(LeadStatus::default());
         let handle = Handle {
             state: board.state(),
             live: board.live(),
             changes: board.changes(),
+            lead: lead_status.subscribe(),
             confirm,
             hints: hints.clone(),
             metrics: config.metrics.clone(),
@@ -109,7 +112,12 @@ impl Session {
         let driver = Driver::new(config, shared, judge, Arc::clone(&board), confirmations);
         let work = async move {
             let confirmations = board.watch_confirmations(limit);
-            tokio::join!(driver.run(), confirmations, lead::keep(for_lead, term, cluster), hints::keep(for_hints, hints));
+            tokio::join!(
+                driver.run(),
+                confirmations,
+                lead::keep(for_lead, term, cluster, lead_status),
+                hints::keep(for_hints, hints)
+            );
         };
         (handle, work)
     }
@@ -121,6 +129,7 @@ pub struct Handle {
     state: StateReceiver,
     live: LiveReceiver,
     changes: watch::Receiver<u64>,
+    lead: watch::Receiver<LeadStatus>,
     confirm: mpsc::Sender<Confirmation>,
     hints: broadcast::Sender<Hint>,
     metrics: ProviderMetrics,
@@ -131,6 +140,11 @@ impl Handle {
     /// How the provider stands, and every change of it.
     pub fn state(&self) -> StateReceiver {
         self.state.clone()
+    }
+
+    /// How the provider took this process's leadership, and every change of it.
+    pub fn lead_status(&self) -> watch::Receiver<LeadStatus> {
+        self.lead.clone()
     }
 
     /// The provider that may be used now, or how it stands that there is none.

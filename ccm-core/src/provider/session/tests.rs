@@ -18,6 +18,7 @@ use tonic_types::{ErrorDetails, StatusExt as _};
 use super::*;
 use crate::model::instance::{Answer, Lookup, NodeQuery};
 use crate::model::provider_info::Capability;
+use crate::model::term::Cloud;
 use crate::provider::scripted::{self, Scripted};
 use crate::provider::{Instances, Outcome, Priority, ProviderState, Verdict};
 
@@ -94,7 +95,8 @@ impl Scenario {
 
     fn lead(&self, epoch: u64) {
         let valid_until = Instant::now() + Duration::from_secs(15);
-        self.term.send_replace(Some(Term { epoch, holder: "me".into(), valid_until }));
+        let cloud = Arc::new(Cloud::of(&scripted::model_info()));
+        self.term.send_replace(Some(Term { epoch, cloud, holder: "me".into(), valid_until }));
     }
 
     fn instances(&self) -> Arc<Batcher> {
