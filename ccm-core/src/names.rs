@@ -63,6 +63,8 @@ pub mod annotations {
     pub const LOAD_BALANCER_CLASS: &str = "ccm-core.dev/load-balancer-class";
     /// On the state `ConfigMap`: the id of a tripped breaker that the operator releases.
     pub const RELEASE_BREAKER: &str = "ccm-core.dev/release-breaker";
+    /// On the lease: provider, accepted cloud identity and epoch of the term, as a JSON object.
+    pub const STATE: &str = "ccm-core.dev/state";
 }
 
 /// Reasons of events.
@@ -89,6 +91,8 @@ pub mod events {
     pub const TOPOLOGY_DRIFT: &str = "TopologyDrift";
     /// A look-up failed in a way that a person must mend.
     pub const CLOUD_LOOKUP_FAILED: &str = "CloudLookupFailed";
+    /// The API server refused what was to be written to a node.
+    pub const NODE_WRITE_REFUSED: &str = "NodeWriteRefused";
     /// Several machines fit a node.
     pub const AMBIGUOUS_INSTANCE: &str = "AmbiguousInstance";
     /// A load balancer is about to be made or changed.
@@ -115,4 +119,10 @@ pub mod events {
     pub const LOAD_BALANCERS_UNSUPPORTED: &str = "LoadBalancersUnsupported";
     /// The provider's cloud identity is another than the accepted one.
     pub const CLOUD_IDENTITY_CHANGED: &str = "CloudIdentityChanged";
+    /// Which cloud was accepted is lost, and nodes show that one was.
+    pub const CLOUD_IDENTITY_LOST: &str = "CloudIdentityLost";
+    /// The state was deleted, emptied or set back while this process leads, and was restored.
+    pub const STATE_RESTORED: &str = "StateRestored";
+    /// The provider refused to be led under the epoch of the term.
+    pub const LEAD_REFUSED: &str = "LeadRefused";
 }

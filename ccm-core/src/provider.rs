@@ -51,12 +51,22 @@ pub enum ProviderState {
         /// What it is now.
         found: Arc<ProviderInfo>,
     },
+    /// It could be used, and has completed no handshake for too long: its connection, running calls and look-ups stay, and
+    /// nothing new is changed until it completes one.
+    Unconfirmed {
+        /// What it said of itself in the last handshake that was completed.
+        info: Arc<ProviderInfo>,
+        /// When that was.
+        since: Instant,
+        /// For readiness and the log.
+        message: String,
+    },
     /// It can be used.
     Ready(Arc<ProviderInfo>),
 }
 
 impl ProviderState {
-    /// The provider's description, if it can be used.
+    /// The provider's description, if changes may be made with it.
     pub fn ready(&self) -> Option<&Arc<ProviderInfo>> {
         match self {
             Self::Ready(info) => Some(info),
@@ -109,7 +119,8 @@ pub trait LoadBalancers: Send + Sync + 'static {
 /// Who the provider is.
 #[async_trait]
 pub trait Identity: Send + Sync + 'static {
-    /// Shakes hands again now, publishes what that changes, and answers the description of a provider that can be used.
+    /// Shakes hands again now, publishes what that changes, and answers what the provider said in this very handshake if it
+    /// was judged usable in it. A handshake that is not answered or not judged in time is an error, which changes nothing else.
     /// Asked before anything is deleted: a sidecar may have been given other credentials without losing its connection.
     async fn confirm(&self) -> Result<Arc<ProviderInfo>, ProviderError>;
 }

@@ -10,6 +10,7 @@ pub mod logging;
 pub mod metrics;
 pub mod serving;
 pub mod shutdown;
+mod state_guard;
 mod tenure;
 
 use std::sync::Arc;
@@ -22,15 +23,17 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::events::Events;
+use crate::cluster::state::mirror::Mirror;
 use crate::config::Config;
 use crate::model::term::Term;
 use crate::provider::Instances;
 use crate::provider::grpc::Deadlines;
 use crate::provider::metrics::ProviderMetrics;
 use crate::provider::session::{self, Handle, Session, SessionConfig};
-use acceptance::Acceptance;
+use acceptance::{Acceptance, Records};
 use candidacy::Candidacy;
 use health::{Check, Health};
+use kubernetes::clients::Clients;
 use leader_election::{Elector, ElectorConfig, Ending, Leading};
 use metrics::{ControllerMetrics, LeaderMetrics, NodeMetrics, ProcessMetrics, ServiceMetrics};
 use serving::{Endpoints, Server};
@@ -56,10 +59,11 @@ pub async fn run(config: Config, shutdown: CancellationToken) -> Result<(), RunE
     health.set(candidacy::CONCERN, Check::Failed("the provider has not been connected to yet".to_owned()));
     let mut background = JoinSet::new();
     serve(&config, &health, registry, &mut background).await?;
-    let client = kubernetes::client(&config.kubernetes).await?;
+    let clients = kubernetes::clients(&config.kubernetes).await?;
+    let client = clients.requests.clone();
     let Some(cluster_uid) = kubernetes::cluster_uid(&client, &health, &shutdown).await? else { return Ok(()) };
     let identity = leader_election::identity();
-    let parts = Parts { config, client, cluster_uid, identity, metrics, health };
+    let parts = Parts { config, client, clients, cluster_uid, identity, metrics, health };
     parts.run(&mut background, shutdown).await;
     background.shutdown().await;
     tracing::info!("stopped");
@@ -103,7 +107,9 @@ impl Metrics {
 /// What is known once the API server has answered.
 struct Parts {
     config: Config,
+    /// That for requests.
     client: Client,
+    clients: Clients,
     cluster_uid: String,
     identity: String,
     metrics: Metrics,
@@ -113,7 +119,9 @@ struct Parts {
 impl Parts {
     async fn run(self, background: &mut JoinSet<()>, shutdown: CancellationToken) {
         let (term, terms) = watch::channel::<Option<Term>>(None);
-        let (handle, instances) = self.session(terms, background);
+        let (events, writer) = Events::start(self.client.clone(), "ccm-core", &self.identity);
+        background.spawn(writer);
+        let (handle, instances) = self.session(terms, events.clone(), background);
         let (candidate, candidates) = watch::channel(false);
         let provider = self.metrics.provider.clone();
         let candidacy = Candidacy::new(handle.state(), self.config.provider.grace, self.health.clone(), provider);
@@ -121,17 +129,22 @@ impl Parts {
 
         let (leading, leadings) = watch::channel::<Option<Leading>>(None);
         let ending = Ending { shutdown: shutdown.clone(), release: CancellationToken::new() };
-        let election = tokio::spawn(self.election(candidates, leading, ending.clone()));
-        Tenures::new(self, handle, instances, term).serve(leadings, &shutdown).await;
+        let (mirror, mirrors) = watch::channel(None);
+        let election = tokio::spawn(self.election(candidates, leading, mirrors, ending.clone()));
+        let wires = tenure::Wires { handle, instances, events, term, mirror };
+        Tenures::new(self, wires).serve(leadings, &shutdown).await;
         ending.release.cancel();
         drop(election.await);
     }
 
     /// The session with the provider and everything that lives as long.
-    fn session(&self, terms: watch::Receiver<Option<Term>>, background: &mut JoinSet<()>) -> (Handle, Arc<dyn Instances>) {
-        let (events, writer) = Events::start(self.client.clone(), "ccm-core", &self.identity);
-        background.spawn(writer);
-        let judge = Acceptance::new(self.client.clone(), &self.config.provider, events);
+    fn session(
+        &self,
+        terms: watch::Receiver<Option<Term>>,
+        events: Events,
+        background: &mut JoinSet<()>,
+    ) -> (Handle, Arc<dyn Instances>) {
+        let judge = Acceptance::new(self.records(), &self.config.provider, events, &self.cluster_uid, terms.clone());
         let (handle, session) = Session::start(self.session_config(), Arc::new(judge), terms);
         background.spawn(session);
         let (instances, batches) = handle.instances();
@@ -139,10 +152,16 @@ impl Parts {
         (handle, Arc::new(instances))
     }
 
+    fn records(&self) -> Records {
+        let accept = self.config.provider.accept_cloud_identity.as_ref();
+        Records::new(self.client.clone(), &self.config.leader_election, accept)
+    }
+
     fn session_config(&self) -> SessionConfig {
         let kubernetes = &self.config.kubernetes;
         SessionConfig {
             endpoint: self.config.provider.endpoint.clone(),
+            peer_uids: self.config.provider.peer_uids.clone(),
             cluster: session::Cluster {
                 name: kubernetes.cluster_name.clone(),
                 uid: self.cluster_uid.clone(),
@@ -161,11 +180,13 @@ impl Parts {
         &self,
         candidates: watch::Receiver<bool>,
         leading: watch::Sender<Option<Leading>>,
+        mirrors: watch::Receiver<Option<Mirror>>,
         ending: Ending,
     ) -> impl Future<Output = ()> + Send + 'static {
         let elector = self.config.leader_election.enabled.then(|| {
             let config = ElectorConfig::new(&self.config.leader_election, self.identity.clone());
-            Elector::new(self.client.clone(), config).with_metrics(self.metrics.leader.clone())
+            let elector = Elector::new(self.clients.election.clone(), config);
+            elector.with_metrics(self.metrics.leader.clone()).with_mirror(mirrors)
         });
         let identity = self.identity.clone();
         async move {

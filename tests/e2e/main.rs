@@ -11,5 +11,6 @@ mod ownership;
 mod service_patches;
 mod services;
 mod start_up;
+mod state;
 mod strange_providers;
 mod truths;

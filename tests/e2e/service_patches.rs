@@ -10,7 +10,7 @@ use ccm_core::cluster::patch::{ConditionChange, ServicePatch, ServiceWriter, Sta
 use ccm_core::model::load_balancer::{Ingress, IngressAddress, IpMode, LoadBalancerStatus, PortStatus, Protocol};
 use ccm_core::model::provider_info::{KeySelector, Limits, ProviderInfo};
 use ccm_core::model::service::{Condition, Service};
-use ccm_core::model::term::Term;
+use ccm_core::model::term::{Cloud, Term};
 use ccm_core::names;
 use ccm_core::provider::ProviderState;
 use ccm_test_support::control_plane;
@@ -52,7 +52,8 @@ impl Desk {
     async fn new() -> Result<Self> {
         let world = World::start().await?;
         let core = control_plane::client(&world.dir().join("ccm-core.kubeconfig")).await?;
-        let term = Term { epoch: 1, holder: "test".into(), valid_until: Instant::now() + Duration::from_hours(1) };
+        let cloud = Arc::new(Cloud::of(&provider()));
+        let term = Term { epoch: 1, cloud, holder: "test".into(), valid_until: Instant::now() + Duration::from_hours(1) };
         let (_, terms) = watch::channel(Some(term));
         let (_, states) = watch::channel(ProviderState::Ready(Arc::new(provider())));
         let services = Api::namespaced(world.admin(), "default");

@@ -13,6 +13,7 @@ use crate::herd::Herd;
 
 mod classes;
 mod drift;
+mod handshakes;
 mod life;
 mod listing;
 mod outages;

@@ -104,7 +104,8 @@ def test_a_lead_stream_acknowledges_its_epoch_and_fences_older_ones(bindings, ch
         renew()
         with pytest.raises(grpc.RpcError) as older:
             next(identity.Lead(iter([lead_request(bindings, epoch=6)]), timeout=DEADLINE_SECONDS))
-        assert error_info(older.value).reason == "NOT_LEADING"
+        refusal = error_info(older.value)
+        assert (refusal.reason, refusal.metadata["highest_epoch"]) == ("NOT_LEADING", "7")
         with pytest.raises(grpc.RpcError) as stale:
             add_ssh_key(bindings, channel, epoch=6)
         assert error_info(stale.value).reason == "NOT_LEADING"

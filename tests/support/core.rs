@@ -182,9 +182,23 @@ impl Core {
 
     /// A metric's value, summed over its labels; `None` if there is no such metric.
     pub async fn metric(&self, name: &str) -> Result<Option<f64>> {
+        self.sum(name, &[]).await
+    }
+
+    /// How many calls of a method were made to the provider, or of those just the ones that ended with a code.
+    pub async fn provider_calls(&self, method: &str, code: Option<&str>) -> Result<f64> {
+        let labels = [Some(format!("method=\"{method}\"")), code.map(|code| format!("code=\"{code}\""))];
+        let labels: Vec<_> = labels.into_iter().flatten().collect();
+        Ok(self.sum("ccm_core_provider_requests_total", &labels).await?.unwrap_or_default())
+    }
+
+    /// The sum of a metric's samples that have all these labels.
+    async fn sum(&self, name: &str, labels: &[String]) -> Result<Option<f64>> {
         let url = format!("http://127.0.0.1:{}/metrics", self.port);
         let text = self.http.get(url).send().await?.error_for_status()?.text().await?;
-        let samples = text.lines().filter(|line| line.split([' ', '{']).next() == Some(name));
+        let samples = text.lines().filter(|line| {
+            line.split([' ', '{']).next() == Some(name) && labels.iter().all(|label| line.contains(label.as_str()))
+        });
         let values = samples.map(|line| line.rsplit(' ').next().and_then(|value| value.parse::<f64>().ok()));
         Ok(values.collect::<Option<Vec<_>>>().context("a sample is no number")?.into_iter().reduce(|sum, value| sum + value))
     }

@@ -1,6 +1,6 @@
 //! The one question before every write: may this process change anything now?
 #[cfg(test)]
-pub(super) mod tests;
+pub(in crate::cluster) mod tests;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -36,6 +36,12 @@ pub enum Closed {
     /// The provider is away, unusable, or another cloud than the accepted one.
     #[error("the provider is not ready")]
     ProviderNotReady,
+    /// The provider has completed no handshake for too long.
+    #[error("the provider has completed no handshake for too long")]
+    ProviderUnconfirmed,
+    /// The provider serves another cloud than the one that the term began with: that term ends.
+    #[error("the provider serves another cloud than at the beginning of the term")]
+    AnotherCloud,
 }
 
 impl Gate {
@@ -46,13 +52,22 @@ impl Gate {
 
     /// Whether this process may change anything now.
     pub fn check(&self) -> Result<Permit, Closed> {
-        let epoch = match &*self.term.borrow() {
-            Some(term) if Instant::now() < term.valid_until => term.epoch,
-            _ => return Err(Closed::NotLeading),
-        };
+        let term = self.term()?;
         match &*self.provider.borrow() {
-            ProviderState::Ready(info) => Ok(Permit { epoch, provider: Arc::clone(info) }),
+            ProviderState::Unconfirmed { .. } => Err(Closed::ProviderUnconfirmed),
+            ProviderState::Ready(info) if !term.cloud.is(info) => Err(Closed::AnotherCloud),
+            ProviderState::Ready(info) => Ok(Permit { epoch: term.epoch, provider: Arc::clone(info) }),
             _ => Err(Closed::ProviderNotReady),
         }
+    }
+
+    /// The epoch under which this process may write what it keeps for itself, whatever the provider does.
+    pub fn check_lease(&self) -> Result<u64, Closed> {
+        self.term().map(|term| term.epoch)
+    }
+
+    fn term(&self) -> Result<Term, Closed> {
+        let term = self.term.borrow().clone();
+        term.filter(|term| Instant::now() < term.valid_until).ok_or(Closed::NotLeading)
     }
 }

@@ -30,6 +30,14 @@ pub enum WriteError {
     Api(kube::Error),
 }
 
+impl WriteError {
+    /// Whether the API server refused what was to be written, so that a repeat fails alike until somebody changes something.
+    pub fn is_refused(&self) -> bool {
+        let retryable = |code| matches!(code, 408 | 425 | 429);
+        matches!(self, Self::Api(kube::Error::Api(status)) if (400..500).contains(&status.code) && !retryable(status.code))
+    }
+}
+
 impl From<kube::Error> for WriteError {
     fn from(error: kube::Error) -> Self {
         match &error {

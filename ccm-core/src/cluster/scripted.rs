@@ -148,11 +148,18 @@ impl State {
         }
         match method.as_str() {
             "POST" => self.create(&path, &body),
+            "GET" if path == objects::ALL_NODES => self.list_nodes(),
             "GET" => self.objects.get(&path).map_or_else(|| status(404), |object| (200, object.clone())),
             "PATCH" => self.patch(&path, &body),
             "DELETE" => self.delete(&path, &body),
             other => panic!("{other} {path} is not scripted"),
         }
+    }
+
+    fn list_nodes(&self) -> (u16, Value) {
+        let prefix = format!("{}/", objects::ALL_NODES);
+        let items: Vec<_> = self.objects.iter().filter(|(path, _)| path.starts_with(&prefix)).map(|(_, node)| node).collect();
+        (200, json!({ "kind": "NodeList", "apiVersion": "v1", "metadata": {}, "items": items }))
     }
 
     fn create(&mut self, collection: &str, body: &Value) -> (u16, Value) {

@@ -2,8 +2,12 @@
 //! which breakers are tripped. It lives in one ConfigMap for each provider, readable with kubectl.
 //!
 //! This module keeps the facts and writes them safely. It judges nothing: what may be deleted is for the controllers to decide.
+pub mod accepted;
 mod codec;
+pub mod mirror;
+mod restore;
 mod store;
+mod term_store;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,7 +15,8 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-pub use store::{Loaded, StateError, StateStore};
+pub use store::{StateError, StateStore, Unreadable};
+pub use term_store::{Beginning, TermStore};
 
 use super::events::Subject;
 use crate::names;
@@ -40,12 +45,63 @@ pub struct State {
     object: Option<Object>,
 }
 
+/// What the ConfigMap holds, as far as it can be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// The identity of the cloud that this cluster trusts, if there is one.
+    pub accepted_identity: Option<String>,
+    /// The epoch of the latest term; 0 if there is none.
+    pub epoch: Result<u64, Unreadable>,
+    history: Result<History, Unreadable>,
+    release_request: Option<String>,
+    object: Object,
+}
+
+impl Stored {
+    /// All of it, or which key cannot be read.
+    pub fn into_state(self) -> Result<State, Unreadable> {
+        Ok(State {
+            accepted_identity: self.accepted_identity,
+            epoch: self.epoch?,
+            release_request: self.release_request,
+            object: Some(self.object),
+            ..State::from(self.history?)
+        })
+    }
+
+    /// What events about it refer to.
+    pub fn subject(&self) -> Subject {
+        self.object.subject()
+    }
+}
+
+/// What was deleted, and what holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct History {
+    deletions: Option<Vec<Deletion>>,
+    budget_spent_until: Option<Timestamp>,
+    trips: Vec<Trip>,
+    releases: Vec<Release>,
+}
+
+impl From<History> for State {
+    fn from(History { deletions, budget_spent_until, trips, releases }: History) -> Self {
+        Self { deletions, budget_spent_until, trips, releases, ..Self::default() }
+    }
+}
+
 /// Which version of the ConfigMap a state was read from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Object {
     name: String,
     uid: String,
     resource_version: String,
+}
+
+impl Object {
+    fn subject(&self) -> Subject {
+        Subject { kind: "ConfigMap", namespace: names::NAMESPACE.to_owned(), name: self.name.clone(), uid: self.uid.clone() }
+    }
 }
 
 /// A node that was deleted, or was about to be.
@@ -264,12 +320,7 @@ impl State {
 
     /// What events about this state refer to; `None` before it is in the cluster.
     pub fn subject(&self) -> Option<Subject> {
-        self.object.as_ref().map(|object| Subject {
-            kind: "ConfigMap",
-            namespace: names::NAMESPACE.to_owned(),
-            name: object.name.clone(),
-            uid: object.uid.clone(),
-        })
+        self.object.as_ref().map(Object::subject)
     }
 }
 

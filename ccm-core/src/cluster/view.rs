@@ -16,6 +16,9 @@ use parking_lot::RwLock;
 use serde::de::DeserializeOwned;
 use tokio::sync::{mpsc, watch};
 
+/// How long the API server lets a watch last. One that is silent for longer is dead, and is begun anew.
+const WATCH_SECONDS: u32 = 60;
+
 /// A model type that can be watched.
 pub trait Viewed: Clone + PartialEq + Send + Sync + 'static {
     /// Kubernetes' type of it.
@@ -67,7 +70,7 @@ impl<T: Viewed> View<T> {
         let (view, synced) = Self::empty();
         let shared = Arc::clone(&view.shared);
         let task = async move {
-            let config = watcher::Config::default().any_semantic();
+            let config = watcher::Config::default().any_semantic().timeout(WATCH_SECONDS);
             let mut events = watcher(Api::<T::Object>::all(client), config).default_backoff().boxed();
             while let Some(event) = events.next().await {
                 match event {

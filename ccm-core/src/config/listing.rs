@@ -42,6 +42,8 @@ pub enum Output {
 pub struct ListingConfig {
     /// Where the provider sidecar listens.
     pub endpoint: Endpoint,
+    /// The users that may listen there, besides this process's own and root.
+    pub peer_uids: Vec<u32>,
     /// The API server and the cluster.
     pub kubernetes: KubernetesConfig,
     /// In which form.
@@ -56,6 +58,7 @@ impl ListingConfig {
         let cli = ListCli::try_parse_from(std::iter::once(OsString::from(NAME)).chain(args.map(go_syntax::dashed)))?;
         Ok(Self {
             endpoint: cli.provider.provider_endpoint,
+            peer_uids: cli.provider.provider_peer_uid,
             kubernetes: cli.kubernetes.validate()?,
             output: cli.output,
             unclaimed: cli.unclaimed,

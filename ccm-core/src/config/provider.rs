@@ -8,13 +8,19 @@ use super::Invalid;
 use super::go_syntax::{boolean, duration, serialize_duration};
 use crate::provider::endpoint::Endpoint;
 
-/// Where to find it: all that a command needs that only asks.
+/// Where to find it, and whom to take for it: all that a command needs that only asks.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Provider")]
 pub(super) struct EndpointArgs {
     /// Where the provider sidecar listens: `unix:///absolute/path`
     #[arg(long, value_name = "ENDPOINT", env = "CCM_PROVIDER_ENDPOINT")]
     pub(super) provider_endpoint: Endpoint,
+    /// Users whose process may listen there, besides this process's own and root: numeric ids, separated by commas
+    ///
+    /// Whoever listens in the provider's place could have nodes deleted. So a listener of any other user is refused before
+    /// anything is sent. The provider's counterpart in the SDK is --allow-peer-uid.
+    #[arg(long, value_name = "UID", env = "CCM_PROVIDER_PEER_UID", value_delimiter = ',')]
+    pub(super) provider_peer_uid: Vec<u32>,
 }
 
 #[derive(Debug, Args)]
@@ -48,6 +54,8 @@ pub(super) struct ProviderArgs {
 pub struct ProviderConfig {
     /// Where it listens.
     pub endpoint: Endpoint,
+    /// The users that may listen there, besides this process's own and root.
+    pub peer_uids: Vec<u32>,
     /// How long it may be away before the lease is given back.
     #[serde(serialize_with = "serialize_duration")]
     pub grace: Duration,
@@ -70,6 +78,7 @@ impl ProviderArgs {
         }
         Ok(ProviderConfig {
             endpoint: self.endpoint.provider_endpoint,
+            peer_uids: self.endpoint.provider_peer_uid,
             grace: self.provider_grace,
             accept_cloud_identity: self.accept_cloud_identity,
             required_name: Some(self.cloud_provider).filter(|name| !matches!(name.as_str(), "" | "external")),

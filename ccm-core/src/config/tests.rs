@@ -186,6 +186,16 @@ fn an_endpoint_is_an_absolute_path_that_fits_a_socket() {
 }
 
 #[test]
+fn the_users_that_may_listen_at_the_socket_are_listed_by_number() {
+    assert!(parse(&[]).unwrap().provider.peer_uids.is_empty());
+    let flags = ["--provider-peer-uid=1,2", "--provider_peer_uid=65532"];
+    assert_eq!(parse(&flags).unwrap().provider.peer_uids, [1, 2, 65532]);
+    for bad in ["--provider-peer-uid=nobody", "--provider-peer-uid=-1"] {
+        assert!(refusal(&[bad]).contains("--provider-peer-uid"));
+    }
+}
+
+#[test]
 fn an_unknown_flag_is_an_error_with_a_suggestion() {
     let message = refusal(&["--node-monitor-perid=5s"]);
     assert!(message.contains("--node-monitor-period"), "{message}");

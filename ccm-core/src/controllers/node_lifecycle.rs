@@ -24,7 +24,7 @@ use self::marks::Marks;
 use self::observations::Observations;
 use self::status::Status;
 use super::NodeContext;
-use crate::cluster::state::{State, StateError, StateStore};
+use crate::cluster::state::{State, StateError, TermStore};
 use crate::model::node::Node;
 use crate::model::provider_info::ProviderInfo;
 use crate::names;
@@ -69,7 +69,7 @@ impl LifecycleConfig {
 }
 
 /// Runs for one term of leadership, until `shutdown`. What it has begun to write it finishes.
-pub async fn run(ctx: NodeContext, store: StateStore, config: LifecycleConfig, shutdown: CancellationToken) {
+pub async fn run(ctx: NodeContext, store: TermStore, config: LifecycleConfig, shutdown: CancellationToken) {
     if shutdown.run_until_cancelled(ctx.nodes.synced()).await.is_none() {
         return;
     }
@@ -87,7 +87,7 @@ pub async fn run(ctx: NodeContext, store: StateStore, config: LifecycleConfig, s
 
 struct Lifecycle {
     ctx: NodeContext,
-    store: StateStore,
+    store: TermStore,
     config: LifecycleConfig,
     observations: Observations,
     marks: Marks,
@@ -100,7 +100,7 @@ struct Lifecycle {
 }
 
 impl Lifecycle {
-    fn new(ctx: NodeContext, store: StateStore, config: LifecycleConfig) -> Self {
+    fn new(ctx: NodeContext, store: TermStore, config: LifecycleConfig) -> Self {
         let status = Status::new(&ctx, store.name());
         let (observations, marks, memory) = Default::default();
         Self { ctx, store, config, observations, marks, memory, state: None, repeat: false, status }
@@ -198,7 +198,7 @@ impl Lifecycle {
         if self.state.as_ref().is_some_and(|state| state.trips.is_empty() && trusted(state)) {
             return Ok(());
         }
-        let mut state = self.store.load().await?.into_state();
+        let mut state = self.store.load().await?;
         let now = Timestamp::now();
         if state.deletions.is_none() {
             let first_install = !nodes.iter().any(|node| node.annotations.contains_key(names::annotations::APPLIED_LABELS));

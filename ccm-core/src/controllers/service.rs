@@ -122,7 +122,10 @@ struct Driver {
 
 struct Provider {
     info: Arc<ProviderInfo>,
+    /// Those that a Service gets which is looked at now.
     targets: Targets,
+    /// Those that all Services were last looked at for.
+    announced: Targets,
     /// Whether it answers plans, as far as it has not shown otherwise.
     plans: bool,
 }
@@ -214,7 +217,7 @@ impl Driver {
             let same_build = (&described.name, &described.version) == (&info.name, &info.version);
             self.doubt(!same_build);
         }
-        self.provider = Some(Provider { info, targets, plans });
+        self.provider = Some(Provider { info, announced: targets.clone(), targets, plans });
         self.timing.calm_is_over();
         self.add_all(Cause::Due);
     }
@@ -245,6 +248,16 @@ impl Driver {
         }
     }
 
+    /// A Service that a user made or changed gets the targets as they are, without the wait by which changes of nodes are gathered.
+    fn refresh_targets(&mut self, now: Instant) {
+        if self.timing.nodes_are_waiting() {
+            let targets = self.targets(now);
+            if let Some(provider) = &mut self.provider {
+                provider.targets = targets;
+            }
+        }
+    }
+
     fn targets(&mut self, now: Instant) -> Targets {
         let targets = self.roster.targets(now);
         self.timing.doubt(targets.doubt(now).map(|left| now + left));
@@ -256,7 +269,8 @@ impl Driver {
         if self.timing.nodes_are_due(now) {
             let targets = self.targets(now);
             let Some(provider) = &mut self.provider else { return };
-            let news = provider.targets.trigger != targets.trigger || provider.targets.set != targets.set;
+            let news = provider.announced.trigger != targets.trigger || provider.announced.set != targets.set;
+            provider.announced = targets.clone();
             provider.targets = targets;
             if news {
                 tracing::debug!(targets = provider.targets.set.targets().len(), "the targets of load balancers have changed");
@@ -345,6 +359,9 @@ impl Driver {
         let takes = provider.info.limits.max_concurrent_load_balancer_calls;
         let limit = self.config.concurrent_syncs.map_or(takes, |wish| wish.min(takes)).max(1);
         while let Some((key, lane, cause)) = self.lanes.next(limit, self.timing.paced_is_due(now)) {
+            if lane == Lane::Change {
+                self.refresh_targets(now);
+            }
             let Some(observed) = self.observe(&key, cause) else { continue };
             let step = decide(&observed, now);
             match step.lane() {

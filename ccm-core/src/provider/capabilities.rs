@@ -38,6 +38,7 @@ pub fn standing(state: &ProviderState) -> ProviderError {
              accepted with --accept-cloud-identity",
             found.cloud_identity
         ),
+        ProviderState::Unconfirmed { message, .. } => message.clone(),
         ProviderState::Ready(_) => "the provider's session has just changed".to_owned(),
     };
     retry("PROVIDER_NOT_READY", message)

@@ -16,6 +16,8 @@ mod tests;
 pub const DOMAIN: &str = "ccm.provider.v1";
 /// The most bytes of a provider's message that are shown.
 pub const MAX_MESSAGE: usize = 1024;
+/// The key of `ErrorInfo.metadata` with the highest epoch that the provider has seen.
+const HIGHEST_EPOCH: &str = "highest_epoch";
 /// A longer RetryInfo counts as this.
 const MAX_RETRY: Duration = Duration::from_mins(5);
 
@@ -69,6 +71,12 @@ pub fn reason(status: &Status) -> Option<String> {
     let well_formed =
         info.reason.len() <= 63 && info.reason.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_');
     (well_formed && !info.reason.is_empty()).then_some(info.reason)
+}
+
+/// The highest epoch that a provider has seen, as it says when it refuses a lower one.
+pub fn highest_epoch(status: &Status) -> Option<u64> {
+    let info = status.get_details_error_info().filter(|info| info.domain == DOMAIN)?;
+    info.metadata.get(HIGHEST_EPOCH)?.parse().ok()
 }
 
 fn error(code: Code, reason: Option<String>, after: Option<Duration>, message: &str) -> ProviderError {

@@ -6,7 +6,9 @@ use ccm_proto::v1::identity_client::IdentityClient;
 use ccm_proto::v1::instances_client::InstancesClient;
 use ccm_proto::v1::load_balancers_client::LoadBalancersClient;
 use ccm_proto::v1::zones_client::ZonesClient;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tonic::transport::Channel;
 
@@ -25,7 +27,7 @@ pub const MAX_TO_PROVIDER: usize = 64 << 20;
 /// The largest message from a provider, in bytes.
 pub const MAX_TO_CORE: usize = 16 << 20;
 
-/// How long a call may take.
+/// How long the core waits for the provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadlines {
     /// The handshake.
@@ -34,11 +36,21 @@ pub struct Deadlines {
     pub read: Duration,
     /// Calls that change the cloud.
     pub mutation: Duration,
+    /// A connection ends when nothing at all was answered on it for so long, and a handshake went unanswered meanwhile.
+    pub silence: Duration,
+    /// Nothing is changed any more when no handshake was answered and judged for so long.
+    pub confirmation: Duration,
 }
 
 impl Default for Deadlines {
     fn default() -> Self {
-        Self { handshake: Duration::from_secs(5), read: Duration::from_secs(10), mutation: Duration::from_secs(30) }
+        Self {
+            handshake: Duration::from_secs(5),
+            read: Duration::from_secs(10),
+            mutation: Duration::from_secs(30),
+            silence: Duration::from_secs(15),
+            confirmation: Duration::from_secs(60),
+        }
     }
 }
 
@@ -56,11 +68,13 @@ pub struct Shared {
 /// A live or a dead connection; clones share it.
 ///
 /// No HTTP/2 pings are sent: gRPC servers of other languages end a connection that pings while idle. A provider that dies
-/// closes its socket, which is seen at once, and one that hangs is found out by the periodic handshake.
+/// closes its socket, which is seen at once, and one that hangs answers no handshake and nothing else. A call that is late is
+/// reset alone: the connection and its other calls go on.
 #[derive(Clone, Debug)]
 pub struct Connection {
     channel: Channel,
     closed: CancellationToken,
+    answered: Arc<Mutex<Instant>>,
     shared: Shared,
     node_sets: Arc<NodeSets>,
 }
@@ -69,6 +83,27 @@ impl Connection {
     /// Returns when the connection has ended, or takes no more calls.
     pub async fn closed(&self) {
         self.closed.cancelled().await;
+    }
+
+    /// The provider answered something just now: a call, with success or with an error of its own, or a message of a stream.
+    pub fn heard(&self) {
+        *self.answered.lock() = Instant::now();
+    }
+
+    /// Returns when the provider has answered nothing for `limit`, of which `since` is the earliest beginning.
+    pub async fn silent(&self, since: Instant, limit: Duration) {
+        loop {
+            let over = since.max(*self.answered.lock()) + limit;
+            if Instant::now() >= over {
+                return;
+            }
+            sleep_until(over).await;
+        }
+    }
+
+    /// Whether both are one connection.
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.node_sets, &other.node_sets)
     }
 
     /// The service Identity.

@@ -57,6 +57,7 @@ async fn follow(provider: &Live, hints: &broadcast::Sender<Hint>, backoff: &mut 
     let mut stream =
         provider.connection.call(Method::WatchInstances, request, |it| async move { client.watch_instances(it).await }).await?;
     while let Some(seen) = stream.message().await? {
+        provider.connection.heard();
         backoff.reset();
         // Without a receiver nobody needs to know.
         drop(hints.send(Hint { node_names: seen.node_names, provider_ids: seen.provider_ids }));

@@ -1,5 +1,7 @@
-//! Tells the provider that this process leads, for exactly as long as it does: one stream per term and connection.
+//! Tells the provider that this process leads, for exactly as long as it does: one stream per term and connection. It says how
+//! the provider took that, and changes no epoch: a refused one is for whoever runs the term.
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ccm_proto::v1;
@@ -15,75 +17,151 @@ use super::session::{Live, LiveReceiver};
 use crate::model::provider_info::Capability;
 use crate::model::term::Term;
 
+#[cfg(test)]
+mod tests;
+
 /// How long the provider may take to end a stream that this side has ended.
 const FAREWELL: Duration = Duration::from_secs(1);
 /// The longest `valid_for` that the contract allows.
 const LONGEST: Duration = Duration::from_hours(1);
 /// A stream that lasted so long was a good one.
 const LASTING: Duration = Duration::from_secs(30);
+/// How often one epoch is offered in vain before it counts as refused, unless the provider names a higher one: it may not have
+/// noticed yet that an earlier stream of the same epoch has ended.
+const ATTEMPTS: u32 = 5;
 
 type Terms = watch::Receiver<Option<Term>>;
 
-/// Keeps a stream open whenever there are both a term and a provider that takes it.
-pub async fn keep(mut live: LiveReceiver, terms: Terms, cluster: v1::ClusterRef) {
-    loop {
-        let now = live.borrow_and_update().clone().filter(|it| it.info.capabilities.contains(&Capability::Lead));
-        let leading = async {
-            match now {
-                Some(provider) => lead(&provider, terms.clone(), &cluster).await,
-                None => std::future::pending().await,
-            }
-        };
+/// How the provider took the term of leadership.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum LeadStatus {
+    /// The provider has not answered yet.
+    #[default]
+    Pending,
+    /// The provider acknowledged the term of this epoch.
+    Accepted {
+        /// The term's epoch.
+        epoch: u64,
+    },
+    /// The provider refuses the term, and will refuse it again.
+    Refused(Refusal),
+}
+
+/// A `Lead` that was answered by `NOT_LEADING`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The epoch that was refused.
+    pub epoch: u64,
+    /// The highest epoch that the provider has seen, if it names one that is higher.
+    pub highest: Option<u64>,
+    /// The provider's words.
+    pub message: String,
+}
+
+/// Keeps a stream open whenever there are both a term and a provider that takes it, of the cloud that the term is for.
+pub async fn keep(mut live: LiveReceiver, mut terms: Terms, cluster: v1::ClusterRef, status: watch::Sender<LeadStatus>) {
+    while let Some((provider, term)) = pair(&mut live, &mut terms).await {
+        let leading = lead(&provider, &term, &terms, &cluster, &status);
         tokio::select! {
             () = leading => {}
-            changed = live.changed() => if changed.is_err() { return },
+            () = gone(live.clone(), &provider) => {}
         }
     }
 }
 
-/// Term after term on one connection.
-async fn lead(provider: &Live, mut terms: Terms, cluster: &v1::ClusterRef) {
-    let mut backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(10));
+/// A provider that takes Lead, and a term for its cloud. None: the session has ended.
+async fn pair(live: &mut LiveReceiver, terms: &mut Terms) -> Option<(Arc<Live>, Term)> {
     loop {
-        let Ok(term) = terms.wait_for(Option::is_some).await.map(|it| it.clone()) else {
-            return std::future::pending().await;
-        };
-        let Some(term) = term else { continue };
+        let provider = live.borrow_and_update().clone().filter(|it| takes_lead(it));
+        let term = terms.borrow_and_update().clone();
+        if let (Some(provider), Some(term)) = (provider, term)
+            && term.cloud.is(&provider.info)
+        {
+            return Some((provider, term));
+        }
+        tokio::select! {
+            changed = live.changed() => changed.ok()?,
+            Ok(()) = terms.changed() => {}
+        }
+    }
+}
+
+fn takes_lead(provider: &Live) -> bool {
+    provider.info.capabilities.contains(&Capability::Lead)
+}
+
+/// Returns when the connection may not be used any more, or does not take Lead. A provider that describes itself anew on the same
+/// connection, even as another cloud, keeps the stream until the term is over: mutations may still run under it.
+async fn gone(mut live: LiveReceiver, provider: &Live) {
+    let other =
+        |now: &Option<Arc<Live>>| now.as_ref().is_none_or(|now| !takes_lead(now) || !now.connection.is(&provider.connection));
+    drop(live.wait_for(other).await);
+}
+
+/// One term on one connection: stream after stream until the term is over.
+async fn lead(provider: &Live, term: &Term, terms: &Terms, cluster: &v1::ClusterRef, status: &watch::Sender<LeadStatus>) {
+    let mut backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(10));
+    let mut refused = 0;
+    loop {
         let started = Instant::now();
-        match hold(provider, &term, terms.clone(), cluster).await {
-            Ok(()) if is_over(&term, terms.borrow().as_ref()) => {
-                tracing::info!(epoch = term.epoch, "the Lead stream ended with the term");
+        let ended = hold(provider, term, terms.clone(), cluster, status).await;
+        if is_over(term, terms.borrow().as_ref()) {
+            tracing::info!(epoch = term.epoch, "the Lead stream ended with the term");
+            return;
+        }
+        match ended {
+            Ended::Refused(refusal) => {
+                refused += 1;
+                if refused >= ATTEMPTS || refusal.highest.is_some() {
+                    status.send_replace(LeadStatus::Refused(refusal));
+                    return over(term, terms.clone()).await;
+                }
             }
-            Ok(()) => warn(&term, &Status::unavailable("the provider ended the stream")),
-            Err(status) => warn(&term, &status),
+            Ended::Failed(status) => warn(term, &status),
         }
         if started.elapsed() >= LASTING {
             backoff.reset();
         }
-        if !is_over(&term, terms.borrow().as_ref()) {
-            sleep(backoff.delay()).await;
-        }
+        sleep(backoff.delay()).await;
     }
 }
 
+/// How a stream ended.
+enum Ended {
+    /// By `NOT_LEADING`, before it was acknowledged.
+    Refused(Refusal),
+    /// Otherwise.
+    Failed(Status),
+}
+
 /// One stream, until the term is over or the provider ends it.
-async fn hold(provider: &Live, term: &Term, terms: Terms, cluster: &v1::ClusterRef) -> Result<(), Status> {
+async fn hold(provider: &Live, term: &Term, terms: Terms, cluster: &v1::ClusterRef, status: &watch::Sender<LeadStatus>) -> Ended {
     let connection = &provider.connection;
-    let mut over = terms.clone();
-    let words = words(term.clone(), terms, cluster.clone());
-    let mut answers = pin!(async move {
-        let mut client = connection.identity();
-        let mut answers = connection.call(Method::Lead, words, |it| async move { client.lead(it).await }).await?;
-        tracing::info!(epoch = term.epoch, "the provider was told that this process leads");
-        while let Some(answer) = answers.message().await? {
-            tracing::trace!(epoch = answer.epoch, "the provider acknowledged the term");
+    let words = words(term.clone(), terms.clone(), cluster.clone());
+    let mut accepted = false;
+    let ended = {
+        let accepted = &mut accepted;
+        let mut answers = pin!(async move {
+            let mut client = connection.identity();
+            let mut answers = connection.call(Method::Lead, words, |it| async move { client.lead(it).await }).await?;
+            while let Some(answer) = answers.message().await? {
+                connection.heard();
+                if !std::mem::replace(accepted, true) {
+                    tracing::info!(epoch = answer.epoch, "the provider was told that this process leads");
+                    status.send_replace(LeadStatus::Accepted { epoch: term.epoch });
+                }
+            }
+            Ok(())
+        });
+        tokio::select! {
+            ended = &mut answers => ended,
+            () = over(term, terms) => timeout(FAREWELL, answers).await.unwrap_or(Ok(())),
         }
-        Ok(())
-    });
-    let over = async { drop(over.wait_for(|now| is_over(term, now.as_ref())).await) };
-    tokio::select! {
-        ended = &mut answers => ended,
-        () = over => timeout(FAREWELL, answers).await.unwrap_or(Ok(())),
+    };
+    match ended {
+        Err(status) if !accepted && is_refusal(&status) => Ended::Refused(refusal(term, &status)),
+        Err(status) => Ended::Failed(status),
+        Ok(()) => Ended::Failed(Status::unavailable("the provider ended the stream")),
     }
 }
 
@@ -114,17 +192,24 @@ fn is_over(term: &Term, now: Option<&Term>) -> bool {
     now.is_none_or(|now| now.epoch != term.epoch || now.holder != term.holder)
 }
 
+async fn over(term: &Term, mut terms: Terms) {
+    drop(terms.wait_for(|now| is_over(term, now.as_ref())).await);
+}
+
+fn is_refusal(status: &Status) -> bool {
+    classify::reason(status).as_deref() == Some("NOT_LEADING")
+}
+
+fn refusal(term: &Term, status: &Status) -> Refusal {
+    let highest = classify::highest_epoch(status).filter(|highest| *highest > term.epoch);
+    Refusal { epoch: term.epoch, highest, message: classify::shorten(status.message()).to_owned() }
+}
+
 fn warn(term: &Term, status: &Status) {
     let epoch = term.epoch;
-    match classify::reason(status).as_deref() {
-        Some("NOT_LEADING") => tracing::warn!(
-            epoch,
-            "the provider has seen a leader of this or a higher epoch: {}; if no other core leads, its epoch in the ConfigMap \
-             ccm-core-PROVIDER was reset: restart the provider, or wait for the next change of leader",
-            status.message()
-        ),
+    match status.code() {
         _ if classify::is_lost(status) => tracing::debug!(epoch, "the Lead stream went with the connection"),
-        _ if status.code() == Code::Unimplemented => tracing::warn!(epoch, "the provider lists LEAD and does not serve it"),
-        _ => tracing::warn!(epoch, code = classify::name(status.code()), "the Lead stream failed: {}", status.message()),
+        Code::Unimplemented => tracing::warn!(epoch, "the provider lists LEAD and does not serve it"),
+        code => tracing::warn!(epoch, code = classify::name(code), "the Lead stream failed: {}", status.message()),
     }
 }

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::net::UnixListener;
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_stream::wrappers::{UnixListenerStream, WatchStream};
 use tonic::metadata::MetadataMap;
 use tonic::transport::Server;
@@ -37,6 +37,8 @@ type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 pub struct Scripted {
     pub info: Arc<Mutex<Result<v1::ProviderInfo, Status>>>,
     pub handshakes: Arc<watch::Sender<Vec<v1::GetProviderInfoRequest>>>,
+    /// Held while a handshake is answered: without permits it hangs, and then says what was true when it was asked.
+    pub handshake_gate: Arc<Semaphore>,
     /// Every word on every Lead stream; `None` where a stream ended.
     pub led: Arc<watch::Sender<Vec<Option<v1::LeadRequest>>>>,
     /// What the next Lead streams answer instead.
@@ -45,7 +47,7 @@ pub struct Scripted {
     /// What becomes of each batch's results before they are sent.
     pub edit: Arc<Mutex<Edit>>,
     /// Held while a batch is answered, where a test wants to come in between.
-    pub gate: Arc<tokio::sync::Semaphore>,
+    pub gate: Arc<Semaphore>,
     pub seen: Arc<watch::Sender<Vec<String>>>,
 }
 
@@ -64,6 +66,7 @@ pub fn session_in(folder: &Path) -> SessionConfig {
         endpoint: format!("unix://{}", folder.join("p.sock").display()).parse().unwrap(),
         cluster: Cluster { name: "kubernetes".to_owned(), uid: "uid".to_owned(), ..Cluster::default() },
         core_version: "test".to_owned(),
+        peer_uids: Vec::new(),
         deadlines: Deadlines::default(),
         handshake_interval: Duration::from_millis(200),
         metrics: ProviderMetrics::unregistered(),
@@ -91,13 +94,26 @@ impl Scripted {
         Self {
             info: Arc::new(Mutex::new(Ok(info))),
             handshakes: Arc::default(),
+            handshake_gate: Arc::new(Semaphore::new(1000)),
             led: Arc::default(),
             lead_failures: Arc::default(),
             batches: Arc::default(),
             edit: Arc::new(Mutex::new(Ok)),
-            gate: Arc::new(tokio::sync::Semaphore::new(1000)),
+            gate: Arc::new(Semaphore::new(1000)),
             seen: Arc::default(),
         }
+    }
+
+    /// Handshakes hang until the answer is dropped.
+    pub async fn hang_handshakes(&self) -> OwnedSemaphorePermit {
+        Arc::clone(&self.handshake_gate).acquire_many_owned(1000).await.unwrap()
+    }
+
+    /// Waits until hands were shaken so many times.
+    pub async fn shaken(&self, times: usize) {
+        let mut handshakes = self.handshakes.subscribe();
+        let shaken = tokio::time::timeout(Duration::from_secs(20), handshakes.wait_for(|it| it.len() >= times)).await;
+        drop(shaken.unwrap().unwrap());
     }
 
     /// Serves at a path, in place of whatever socket file is there.
@@ -137,8 +153,10 @@ impl Identity for Scripted {
         &self,
         request: Request<v1::GetProviderInfoRequest>,
     ) -> Result<Response<v1::GetProviderInfoResponse>, Status> {
+        let info = self.info.lock().clone();
         self.handshakes.send_modify(|it| it.push(request.into_inner()));
-        let info = self.info.lock().clone()?;
+        drop(self.handshake_gate.acquire().await);
+        let info = info?;
         Ok(Response::new(v1::GetProviderInfoResponse { info: Some(info) }))
     }
 

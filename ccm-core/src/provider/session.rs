@@ -14,6 +14,7 @@ use super::endpoint::Endpoint;
 use super::grpc::{Connection, Deadlines, Shared};
 use super::hints::{self, Hint};
 use super::instances::ProviderInstances;
+use super::lead::LeadStatus;
 use super::load_balancers::ProviderLoadBalancers;
 use super::metrics::ProviderMetrics;
 use super::{Identity, Judge, ProviderError, StateReceiver, capabilities, lead};
@@ -44,6 +45,8 @@ pub struct Cluster {
 pub struct SessionConfig {
     /// Where the provider listens.
     pub endpoint: Endpoint,
+    /// The users that may listen there, besides this process's own and root.
+    pub peer_uids: Vec<u32>,
     /// The cluster that is served.
     pub cluster: Cluster,
     /// The core's version, for the provider's log.
@@ -88,13 +91,15 @@ impl Session {
         judge: Arc<dyn Judge>,
         term: watch::Receiver<Option<Term>>,
     ) -> (Handle, impl Future<Output = ()> + Send) {
-        let board = Board::new(&config.endpoint);
+        let board = Arc::new(Board::new(&config.endpoint));
         let (confirm, confirmations) = mpsc::channel(1024);
         let hints = broadcast::Sender::new(hints::KEPT);
+        let lead_status = watch::Sender::new(LeadStatus::default());
         let handle = Handle {
             state: board.state(),
             live: board.live(),
             changes: board.changes(),
+            lead: lead_status.subscribe(),
             confirm,
             hints: hints.clone(),
             metrics: config.metrics.clone(),
@@ -103,10 +108,16 @@ impl Session {
         let cluster = ccm_proto::v1::ClusterRef { name: config.cluster.name.clone(), uid: config.cluster.uid.clone() };
         let doubt = Arc::new(Notify::new());
         let shared = Shared { deadlines: config.deadlines, metrics: config.metrics.clone(), doubt };
-        let (for_lead, for_hints) = (board.live(), board.live());
-        let driver = Driver::new(config, shared, judge, board, confirmations);
+        let (for_lead, for_hints, limit) = (board.live(), board.live(), config.deadlines.confirmation);
+        let driver = Driver::new(config, shared, judge, Arc::clone(&board), confirmations);
         let work = async move {
-            tokio::join!(driver.run(), lead::keep(for_lead, term, cluster), hints::keep(for_hints, hints));
+            let confirmations = board.watch_confirmations(limit);
+            tokio::join!(
+                driver.run(),
+                confirmations,
+                lead::keep(for_lead, term, cluster, lead_status),
+                hints::keep(for_hints, hints)
+            );
         };
         (handle, work)
     }
@@ -118,6 +129,7 @@ pub struct Handle {
     state: StateReceiver,
     live: LiveReceiver,
     changes: watch::Receiver<u64>,
+    lead: watch::Receiver<LeadStatus>,
     confirm: mpsc::Sender<Confirmation>,
     hints: broadcast::Sender<Hint>,
     metrics: ProviderMetrics,
@@ -128,6 +140,11 @@ impl Handle {
     /// How the provider stands, and every change of it.
     pub fn state(&self) -> StateReceiver {
         self.state.clone()
+    }
+
+    /// How the provider took this process's leadership, and every change of it.
+    pub fn lead_status(&self) -> watch::Receiver<LeadStatus> {
+        self.lead.clone()
     }
 
     /// The provider that may be used now, or how it stands that there is none.

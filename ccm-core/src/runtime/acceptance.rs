@@ -1,34 +1,121 @@
 //! Which provider may be used: the one asked for by name, with a cluster id, and of the cloud that was accepted before.
 use async_trait::async_trait;
-use kube::Client;
+use k8s_openapi::api::core::v1::Node;
+use kube::api::ListParams;
+use kube::{Api, Client};
 use parking_lot::Mutex;
+use tokio::sync::watch;
 
-use crate::cluster::events::{Events, Grade, Note};
-use crate::cluster::state::{Loaded, State, StateStore};
-use crate::config::ProviderConfig;
+use super::leader_election;
+use crate::cluster::events::{Events, Grade, Note, Subject};
+use crate::cluster::state::accepted::{Accepted, Rejection};
+use crate::cluster::state::{StateError, StateStore, Stored};
+use crate::config::{LeaderElectionConfig, ProviderConfig};
 use crate::model::provider_info::ProviderInfo;
+use crate::model::term::Term;
 use crate::names;
 use crate::provider::{Judge, Verdict};
 
+/// How many nodes are read at a time in search of our annotation.
+const PAGE: u32 = 500;
+
 /// Judges every handshake. It reads the cluster and writes nothing but an event: the leader writes what is accepted.
 pub struct Acceptance {
-    client: Client,
+    records: Records,
     required_name: Option<String>,
     allow_untagged_cloud: bool,
-    accept: Option<String>,
     events: Events,
+    /// The UID of kube-system, on which events stand where there is no ConfigMap.
+    cluster_uid: String,
+    terms: watch::Receiver<Option<Term>>,
     told: Mutex<Option<String>>,
 }
 
+/// What the cluster says of clouds that were accepted.
+#[derive(Clone)]
+pub(super) struct Records {
+    client: Client,
+    lease: LeaderElectionConfig,
+    by_hand: Option<String>,
+}
+
+/// Why it cannot be said whether a cloud is accepted.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RecordsError {
+    /// The ConfigMap.
+    #[error("ConfigMap {}/{map}: {error}", names::NAMESPACE)]
+    State {
+        /// Its name.
+        map: String,
+        /// What is wrong.
+        #[source]
+        error: StateError,
+    },
+    /// The lease, or the nodes.
+    #[error("{0} cannot be read: {1}")]
+    Api(&'static str, #[source] kube::Error),
+}
+
+impl Records {
+    /// By the flags. `accept` is `--accept-cloud-identity`.
+    pub(super) fn new(client: Client, lease: &LeaderElectionConfig, accept: Option<&String>) -> Self {
+        Self { client, lease: lease.clone(), by_hand: accept.cloned() }
+    }
+
+    /// What is stored for a provider.
+    pub(super) async fn stored(&self, provider: &str) -> Result<Option<Stored>, RecordsError> {
+        let store = StateStore::new(self.client.clone(), provider);
+        store.load().await.map_err(|error| RecordsError::State { map: store.name().to_owned(), error })
+    }
+
+    /// By what is stored for a provider, and by the mirror on the lease.
+    async fn accepted(&self, provider: &str, stored: Option<&Stored>) -> Result<Accepted, RecordsError> {
+        let mirror = leader_election::mirror(&self.client, &self.lease).await.map_err(|it| RecordsError::Api("the lease", it))?;
+        let map = || format!("{}{provider}", names::STATE_CONFIG_MAP_PREFIX);
+        Accepted::of(provider, stored, mirror.as_ref()).map_err(|it| RecordsError::State { map: map(), error: it.into() })
+    }
+
+    /// Whether the cloud found is the accepted one.
+    pub(super) async fn judge(&self, accepted: &Accepted, found: &str) -> Result<Result<(), Rejection>, RecordsError> {
+        let by_hand = self.by_hand.as_deref() == Some(found);
+        let traces = accepted.needs_traces(by_hand) && self.has_traces().await.map_err(|it| RecordsError::Api("nodes", it))?;
+        Ok(accepted.judge(found, by_hand, traces))
+    }
+
+    /// Whether a node carries our annotation.
+    async fn has_traces(&self) -> Result<bool, kube::Error> {
+        let nodes = Api::<Node>::all(self.client.clone());
+        let mut page = ListParams::default().limit(PAGE);
+        loop {
+            let list = nodes.list_metadata(&page).await?;
+            let annotations = list.items.iter().filter_map(|node| node.metadata.annotations.as_ref());
+            if annotations.into_iter().any(|it| it.contains_key(names::annotations::APPLIED_LABELS)) {
+                return Ok(true);
+            }
+            match list.metadata.continue_.filter(|token| !token.is_empty()) {
+                Some(token) => page = page.continue_token(&token),
+                None => return Ok(false),
+            }
+        }
+    }
+}
+
 impl Acceptance {
-    /// By the flags of the provider.
-    pub fn new(client: Client, config: &ProviderConfig, events: Events) -> Self {
+    /// By the flags of the provider. While one of `terms` lasts, its cloud is the accepted one, whatever the cluster says.
+    pub(super) fn new(
+        records: Records,
+        config: &ProviderConfig,
+        events: Events,
+        cluster_uid: &str,
+        terms: watch::Receiver<Option<Term>>,
+    ) -> Self {
         Self {
-            client,
+            records,
             required_name: config.required_name.clone(),
             allow_untagged_cloud: config.allow_untagged_cloud,
-            accept: config.accept_cloud_identity.clone(),
             events,
+            cluster_uid: cluster_uid.to_owned(),
+            terms,
             told: Mutex::new(None),
         }
     }
@@ -55,38 +142,71 @@ impl Acceptance {
     }
 
     async fn judge_identity(&self, info: &ProviderInfo) -> Result<(), Verdict> {
-        let store = StateStore::new(self.client.clone(), &info.name);
-        let state = match store.load().await {
-            Ok(Loaded::Missing) => return Ok(()),
-            Ok(Loaded::Found(state)) => state,
-            Err(error) => {
-                return Err(Verdict::Later(format!(
-                    "which cloud was accepted cannot be read from ConfigMap {}/{}: {error}; if reading it is forbidden, name that ConfigMap \
-                 in the Role of deploy/rbac.yaml",
-                    names::NAMESPACE,
-                    store.name()
-                )));
+        let found = &info.cloud_identity;
+        let rejection = self.rejection(info).await.map_err(|error| {
+            Verdict::Later(format!(
+                "which cloud was accepted cannot be found out: {error}; if reading it is forbidden, compare the names in the Role of \
+                 deploy/rbac.yaml with the ConfigMap's and the lease's"
+            ))
+        })?;
+        let (reason, message, verdict) = match rejection {
+            Ok(()) => {
+                self.told.lock().take();
+                return Ok(());
+            }
+            Err(Rejection::Another { accepted }) => {
+                let message = identity_changed(&accepted, found);
+                (names::events::CLOUD_IDENTITY_CHANGED, message, Verdict::IdentityChanged { accepted })
+            }
+            Err(Rejection::Lost) => {
+                let message = identity_lost(&info.name, found);
+                (names::events::CLOUD_IDENTITY_LOST, message.clone(), Verdict::Unusable(message))
             }
         };
-        match &state.accepted_identity {
-            Some(accepted) if *accepted != info.cloud_identity && self.accept.as_ref() != Some(&info.cloud_identity) => {
-                self.tell(&state, accepted, &info.cloud_identity);
-                Err(Verdict::IdentityChanged { accepted: accepted.clone() })
-            }
-            _ => Ok(()),
-        }
+        self.tell(info, reason, message).await;
+        Err(verdict)
     }
 
-    /// One event for each identity that was found, not one for each handshake.
-    fn tell(&self, state: &State, accepted: &str, found: &str) {
-        if self.told.lock().replace(found.to_owned()).as_deref() == Some(found) {
+    async fn rejection(&self, info: &ProviderInfo) -> Result<Result<(), Rejection>, RecordsError> {
+        let accepted = match self.of_the_term(info) {
+            Some(accepted) => accepted,
+            None => self.records.accepted(&info.name, self.records.stored(&info.name).await?.as_ref()).await?,
+        };
+        self.records.judge(&accepted, &info.cloud_identity).await
+    }
+
+    /// During a term the term rules: what was deleted or changed in the cluster meanwhile is about to be restored.
+    fn of_the_term(&self, info: &ProviderInfo) -> Option<Accepted> {
+        let term = self.terms.borrow().clone().filter(|term| term.cloud.provider == info.name)?;
+        Some(Accepted { identity: Some(term.cloud.identity.clone()), epoch: term.epoch })
+    }
+
+    /// One event for each message, not one for each handshake.
+    async fn tell(&self, info: &ProviderInfo, reason: &str, message: String) {
+        if self.told.lock().replace(message.clone()).as_ref() == Some(&message) {
             return;
         }
-        if let Some(subject) = state.subject() {
-            let reason = names::events::CLOUD_IDENTITY_CHANGED.to_owned();
-            self.events.publish(Note { subject, grade: Grade::Warning, reason, message: identity_changed(accepted, found) });
-        }
+        let map = self.records.stored(&info.name).await.ok().flatten().map(|stored| stored.subject());
+        let namespace = || Subject {
+            kind: "Namespace",
+            namespace: String::new(),
+            name: names::NAMESPACE.to_owned(),
+            uid: self.cluster_uid.clone(),
+        };
+        let subject = map.unwrap_or_else(namespace);
+        self.events.publish(Note { subject, grade: Grade::Warning, reason: reason.to_owned(), message });
     }
+}
+
+/// What it means that nobody knows which cloud was accepted, and what to do, for events and readiness.
+fn identity_lost(provider: &str, found: &str) -> String {
+    format!(
+        "which cloud was accepted is lost: neither ConfigMap {}/{}{provider} nor the lease names it, and nodes show that ccm-core worked here \
+         before. Nothing is changed in the cluster or the cloud. The provider's cloud identity is {found:?}: if that is this cluster's \
+         cloud, give --accept-cloud-identity={found}",
+        names::NAMESPACE,
+        names::STATE_CONFIG_MAP_PREFIX
+    )
 }
 
 /// What a changed identity means and what to do, for events and readiness.
@@ -105,3 +225,6 @@ impl Judge for Acceptance {
         self.judge_identity(info).await
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -68,7 +68,9 @@ impl Candidacy {
 fn check(state: &ProviderState) -> Check {
     match state {
         ProviderState::Ready(_) => Check::Ok,
-        ProviderState::Disconnected { message, .. } | ProviderState::Unusable { message } => Check::Failed(message.clone()),
+        ProviderState::Disconnected { message, .. }
+        | ProviderState::Unusable { message }
+        | ProviderState::Unconfirmed { message, .. } => Check::Failed(message.clone()),
         ProviderState::IdentityChanged { accepted, found } => Check::Failed(identity_changed(accepted, &found.cloud_identity)),
     }
 }
@@ -123,5 +125,20 @@ mod tests {
         assert!(*leads.borrow_and_update());
         provider.send_replace(ProviderState::Unusable { message: "away".to_owned() });
         leads.wait_for(|leads| !leads).await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_provider_without_a_recent_handshake_costs_the_lease_after_the_grace_and_readiness_says_why() {
+        let provider = watch::Sender::new(ProviderState::Ready(Arc::default()));
+        let (candidate, mut leads) = watch::channel(false);
+        let health = Health::default();
+        tokio::spawn(Candidacy::new(provider.subscribe(), GRACE, health.clone(), ProviderMetrics::unregistered()).run(candidate));
+        leads.wait_for(|leads| *leads).await.unwrap();
+        let (message, since) = ("no handshake; restart the provider".to_owned(), std::time::Instant::now());
+        provider.send_replace(ProviderState::Unconfirmed { info: Arc::default(), since, message: message.clone() });
+        let unconfirmed = Instant::now();
+        leads.wait_for(|leads| !leads).await.unwrap();
+        assert_eq!(unconfirmed.elapsed(), GRACE);
+        assert_eq!(health.checks()[CONCERN], Check::Failed(message));
     }
 }

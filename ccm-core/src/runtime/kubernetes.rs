@@ -1,13 +1,14 @@
 //! The way to the API server, and what is asked of it once at the start.
+pub mod clients;
+
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Namespace;
-use kube::client::ClientBuilder;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client};
 use tokio_util::sync::CancellationToken;
-use tower::limit::RateLimitLayer;
 
+use self::clients::{Clients, Pace};
 use crate::config::KubernetesConfig;
 use crate::names;
 use crate::runtime::health::{Check, Health};
@@ -32,6 +33,9 @@ pub enum ConnectError {
     /// `--master` is no address.
     #[error("--master: {0}")]
     Master(#[from] http::uri::InvalidUri),
+    /// Proxies are not spoken to.
+    #[error("the kubeconfig or the environment names the proxy {0} for the API server, and proxies are not supported; remove it")]
+    Proxy(http::Uri),
     /// The client cannot be built.
     #[error("the client of the API server cannot be made: {0}")]
     Client(#[source] kube::Error),
@@ -40,19 +44,15 @@ pub enum ConnectError {
     Forbidden(#[source] kube::Error),
 }
 
-/// A client by `--kubeconfig`, otherwise by the Pod's own ServiceAccount. The API server's back-pressure sets the pace unless
+/// The clients by `--kubeconfig`, otherwise by the Pod's own ServiceAccount. The API server's back-pressure sets the pace unless
 /// `--kube-api-qps` does.
-pub async fn client(config: &KubernetesConfig) -> Result<Client, ConnectError> {
-    let builder = ClientBuilder::try_from(connection(config).await?).map_err(ConnectError::Client)?;
-    Ok(match config.qps {
-        None => builder.build(),
-        Some(qps) => builder.with_layer(&pace(qps, config.burst)).build(),
-    })
-}
-
-fn pace(qps: f32, burst: u32) -> RateLimitLayer {
-    let burst = burst.max(1);
-    RateLimitLayer::new(u64::from(burst), Duration::from_secs_f64(f64::from(burst) / f64::from(qps)))
+pub async fn clients(config: &KubernetesConfig) -> Result<Clients, ConnectError> {
+    let connection = connection(config).await?;
+    if let Some(proxy) = &connection.proxy_url {
+        return Err(ConnectError::Proxy(proxy.clone()));
+    }
+    let pace = config.qps.map(|qps| Pace { qps, burst: config.burst });
+    Clients::new(&connection, pace).map_err(ConnectError::Client)
 }
 
 async fn connection(config: &KubernetesConfig) -> Result<kube::Config, ConnectError> {

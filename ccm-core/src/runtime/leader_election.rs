@@ -5,14 +5,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use kube::Client;
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::{Api, Client};
 use tokio::sync::watch;
 use tokio::time::{Instant as Tick, sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
+use crate::cluster::state::mirror::Mirror;
 use crate::config::LeaderElectionConfig;
-use crate::model::term::Term;
+use crate::model::term::{Cloud, Term};
 use crate::runtime::metrics::LeaderMetrics;
 
 pub mod decide;
@@ -68,6 +70,16 @@ pub fn identity() -> String {
     format!("{}_{}", host.unwrap_or_else(|_| "unknown".to_owned()), uuid::Uuid::new_v4())
 }
 
+/// What the lease carries of the latest term; nothing where there is no election.
+pub async fn mirror(client: &Client, config: &LeaderElectionConfig) -> Result<Option<Mirror>, kube::Error> {
+    if !config.enabled {
+        return Ok(None);
+    }
+    let leases: Api<Lease> = Api::namespaced(client.clone(), &config.resource_namespace);
+    let lease = leases.get_opt(&config.resource_name).await?;
+    Ok(lease.and_then(|lease| Mirror::of(lease.metadata.annotations.as_ref())))
+}
+
 /// That this process leads, as of its last renewal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leading {
@@ -78,18 +90,20 @@ pub struct Leading {
     pub valid_until: Instant,
     /// This process's name in the lease.
     pub holder: Arc<str>,
+    /// What the lease carries of the latest term, this one's or an earlier leader's.
+    pub mirror: Option<Mirror>,
 }
 
 impl Leading {
     /// For `--leader-elect=false`: one minute of a term, to be renewed every [`ALONE_RENEWAL`]. Like an elected leader's it ends
     /// by itself where nobody renews it.
     pub fn without_election(identity: &str) -> Self {
-        Self { transitions: 0, valid_until: now() + ALONE, holder: identity.into() }
+        Self { transitions: 0, valid_until: now() + ALONE, holder: identity.into(), mirror: None }
     }
 
-    /// The term, under the epoch that was agreed with what the cluster has stored.
-    pub fn term(&self, epoch: u64) -> Term {
-        Term { epoch, holder: Arc::clone(&self.holder), valid_until: self.valid_until }
+    /// The term in a cloud, under the epoch that was agreed with what the cluster has stored.
+    pub fn term(&self, epoch: u64, cloud: &Arc<Cloud>) -> Term {
+        Term { epoch, cloud: Arc::clone(cloud), holder: Arc::clone(&self.holder), valid_until: self.valid_until }
     }
 }
 
@@ -110,6 +124,7 @@ pub struct Elector {
     holder: Arc<str>,
     known: Option<Observation>,
     metrics: Option<LeaderMetrics>,
+    mirror: Option<watch::Receiver<Option<Mirror>>>,
 }
 
 /// How holding the lease ended.
@@ -132,6 +147,7 @@ impl Elector {
             config,
             known: None,
             metrics: None,
+            mirror: None,
         }
     }
 
@@ -141,6 +157,12 @@ impl Elector {
         metrics.set_leading(&self.config.name, false);
         self.metrics = Some(metrics);
         self
+    }
+
+    /// Writes each of these on the lease as soon as it comes, and again with every renewal, for as long as the lease is held.
+    #[must_use]
+    pub fn with_mirror(self, mirror: watch::Receiver<Option<Mirror>>) -> Self {
+        Self { mirror: Some(mirror), ..self }
     }
 
     /// Contends while `candidate` is true, and publishes every renewal and loss to `leading`, until `ending`.
@@ -157,6 +179,7 @@ impl Elector {
         while let Some(first) = self.acquire(&mut candidate, &ending).await {
             self.publish(&leading, Some(first.clone()));
             let end = self.hold(first, &mut candidate, &leading, &ending).await;
+            self.clear_mirror();
             self.publish(&leading, None);
             match end {
                 End::Lost => warn!(lease = self.lease.describe(), "lost the lease; contending for it again"),
@@ -205,6 +228,7 @@ impl Elector {
                 biased;
                 () = ending.release.cancelled() => return End::Released,
                 Some(()) = wait_for(candidate, false, &ending.release) => return End::Withdrawn,
+                mirror = next(&mut self.mirror) => self.lease.set_mirror(mirror),
                 () = sleep(self.config.retry_period) => {}
             }
             match tokio::time::timeout_at(Tick::from_std(held.valid_until), self.attempt()).await {
@@ -256,7 +280,12 @@ impl Elector {
         };
         let transitions = record.transitions.into();
         self.known = Some(Observation { record, since: sent });
-        Ok(Some(Leading { transitions, valid_until: sent + self.config.renew_deadline, holder: Arc::clone(&self.holder) }))
+        Ok(Some(Leading {
+            transitions,
+            valid_until: sent + self.config.renew_deadline,
+            holder: Arc::clone(&self.holder),
+            mirror: self.lease.mirror(),
+        }))
     }
 
     /// Gives the lease back and keeps away from it for one lease duration.
@@ -284,6 +313,14 @@ impl Elector {
         }
     }
 
+    /// Whoever holds the lease next writes a mirror of its own.
+    fn clear_mirror(&mut self) {
+        self.lease.set_mirror(None);
+        if let Some(mirror) = &mut self.mirror {
+            mirror.mark_unchanged();
+        }
+    }
+
     fn forget(&mut self, released: Record) {
         self.known = Some(Observation { record: released, since: now() });
     }
@@ -293,6 +330,17 @@ impl Elector {
             metrics.set_leading(&self.config.name, state.is_some());
         }
         leading.send_replace(state);
+    }
+}
+
+/// The next mirror; nothing comes where there is none.
+async fn next(mirror: &mut Option<watch::Receiver<Option<Mirror>>>) -> Option<Mirror> {
+    match mirror {
+        Some(receiver) => match receiver.changed().await {
+            Ok(()) => receiver.borrow_and_update().clone(),
+            Err(_) => std::future::pending().await,
+        },
+        None => std::future::pending().await,
     }
 }
 

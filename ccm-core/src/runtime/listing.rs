@@ -65,7 +65,7 @@ pub struct Row {
 
 /// Asks, and answers what is to be printed.
 pub async fn list(config: &ListingConfig) -> Result<String, ListingError> {
-    let client = kubernetes::client(&config.kubernetes).await?;
+    let client = kubernetes::clients(&config.kubernetes).await?.requests;
     let uid = kubernetes::cluster_uid(&client, &Health::default(), &CancellationToken::new()).await?.unwrap_or_default();
     let services = Api::<core::Service>::all(client).list(&kube::api::ListParams::default()).await;
     let services: Vec<_> = services.map_err(ListingError::Services)?.into_iter().map(convert::service).collect();
@@ -81,6 +81,7 @@ async fn owned(config: &ListingConfig, cluster_uid: String) -> Result<(String, V
     let cluster = Cluster { name: config.kubernetes.cluster_name.clone(), uid: cluster_uid, ..Cluster::default() };
     let session = SessionConfig {
         endpoint: config.endpoint.clone(),
+        peer_uids: config.peer_uids.clone(),
         cluster,
         core_version: env!("CARGO_PKG_VERSION").to_owned(),
         deadlines: Deadlines::default(),
@@ -103,7 +104,9 @@ async fn owned(config: &ListingConfig, cluster_uid: String) -> Result<(String, V
 
 fn standing(state: &ProviderState) -> String {
     match state {
-        ProviderState::Disconnected { message, .. } | ProviderState::Unusable { message } => message.clone(),
+        ProviderState::Disconnected { message, .. }
+        | ProviderState::Unusable { message }
+        | ProviderState::Unconfirmed { message, .. } => message.clone(),
         _ => "it did not become ready".to_owned(),
     }
 }

@@ -1,5 +1,6 @@
 //! What happens between gaining the lease and losing it: the epoch is stored, the cloud's identity accepted, the controllers
-//! run, and stop before the lease is another's.
+//! run, and stop before the lease is another's. Another accepted cloud, or a provider that refuses the epoch, ends a term and
+//! not the lease: another term follows.
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,96 +9,207 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::Parts;
-use super::cloud_health::CloudHealth;
+use super::acceptance::{Records, RecordsError};
+use super::health::Check;
 use super::leader_election::Leading;
-use super::metrics::ControllerMetrics;
-use crate::cluster::events::Events;
+use super::state_guard::guard;
+use crate::cluster::events::{Events, Grade, Note, Subject};
 use crate::cluster::gate::Gate;
-use crate::cluster::nodes::Nodes;
-use crate::cluster::patch::{NodeWriter, ServiceWriter};
-use crate::cluster::services::Services;
-use crate::cluster::state::{StateError, StateStore};
-use crate::controllers::NodeContext;
-use crate::controllers::node::{self, NodeConfig};
-use crate::controllers::node_lifecycle::{self, LifecycleConfig};
-use crate::controllers::service::decide::Classes;
-use crate::controllers::service::{self, ServiceConfig, ServiceContext};
+use crate::cluster::state::accepted::Accepted;
+use crate::cluster::state::mirror::Mirror;
+use crate::cluster::state::{Beginning, StateError, StateStore, TermStore};
 use crate::model::provider_info::ProviderInfo;
-use crate::model::term::Term;
+use crate::model::term::{Cloud, Term};
 use crate::names;
+use crate::provider::backoff::Backoff;
+use crate::provider::lead::{LeadStatus, Refusal};
 use crate::provider::session::Handle;
 use crate::provider::{Identity, Instances};
 
+mod controllers;
+
 /// How long until a state that could not be read or written is tried again.
 const PAUSE: Duration = Duration::from_secs(1);
+/// The first pause and the longest between terms that a provider refuses, or that end because another leader wrote the state.
+const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(1));
+/// The concern's name in `/readyz`.
+const LEAD: &str = "provider-lead";
 
 /// Serves one term after another.
 pub(super) struct Tenures {
     parts: Parts,
-    handle: Handle,
-    instances: Arc<dyn Instances>,
-    term: watch::Sender<Option<Term>>,
+    wires: Wires,
+    records: Records,
     gate: Gate,
 }
 
+/// What terms are connected to.
+pub(super) struct Wires {
+    /// The session with the provider.
+    pub handle: Handle,
+    /// Look-ups.
+    pub instances: Arc<dyn Instances>,
+    /// Events about terms.
+    pub events: Events,
+    /// What the gate and the Lead stream follow.
+    pub term: watch::Sender<Option<Term>>,
+    /// What the elector puts on the lease.
+    pub mirror: watch::Sender<Option<Mirror>>,
+}
+
+/// How a term ended.
+enum End {
+    /// The lease is lost.
+    Lost,
+    /// The process ends.
+    Shutdown,
+    /// Another accepted cloud is behind the socket.
+    AnotherCloud,
+    /// The provider does not take the term's epoch.
+    Refused(Refusal),
+    /// Another leader has written the state, under this epoch.
+    Superseded(u64),
+}
+
+/// What one term leaves to the next.
+struct Between {
+    /// The highest epoch that the provider is known to have seen.
+    seen: u64,
+    /// Whether the provider refused the last term.
+    refused: bool,
+    /// Grow while terms fail one after another.
+    pauses: Backoff,
+}
+
 impl Tenures {
-    /// `term` is what the gate and the Lead stream follow.
-    pub(super) fn new(parts: Parts, handle: Handle, instances: Arc<dyn Instances>, term: watch::Sender<Option<Term>>) -> Self {
-        let gate = Gate::new(term.subscribe(), handle.state());
-        Self { parts, handle, instances, term, gate }
+    pub(super) fn new(parts: Parts, wires: Wires) -> Self {
+        let gate = Gate::new(wires.term.subscribe(), wires.handle.state());
+        Self { records: parts.records(), parts, wires, gate }
     }
 
-    /// Until `shutdown`; on return the controllers have stopped and nothing more is written.
+    /// Until `shutdown`; on return the controllers have stopped and nothing more is written. A term that ends while the lease is
+    /// held is followed by another.
     pub(super) async fn serve(&self, mut leading: watch::Receiver<Option<Leading>>, shutdown: &CancellationToken) {
+        let mut between = Between { seen: 0, refused: false, pauses: Backoff::new(PAUSES.0, PAUSES.1) };
         while !shutdown.is_cancelled() {
             let gained = tokio::select! {
                 () = shutdown.cancelled() => return,
                 gained = leading.wait_for(Option::is_some) => gained.ok().and_then(|leading| leading.clone()),
             };
             let Some(gained) = gained else { return };
-            self.tenure(&gained, &mut leading, shutdown).await;
+            let end = self.tenure(&gained, &mut leading, &mut between, shutdown).await;
+            let pause = self.ended(end, &mut between);
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = lost(leading.clone()) => {}
+                () = shutdown.cancelled() => return,
+            }
         }
     }
 
-    async fn tenure(&self, gained: &Leading, leading: &mut watch::Receiver<Option<Leading>>, shutdown: &CancellationToken) {
-        let prepared = tokio::select! {
-            prepared = self.prepare(gained) => prepared,
-            () = lost(leading.clone()) => return,
-            () = shutdown.cancelled() => return,
-        };
-        tracing::info!(epoch = prepared.epoch, state = prepared.store.name(), "leading");
-        self.publish(prepared.epoch, gained);
-        let stop = CancellationToken::new();
-        let before = self.parts.health.checks();
-        let mut tasks = self.controllers(prepared.store, &stop);
-        tokio::select! {
-            () = self.follow(prepared.epoch, gained.transitions, leading) => {
-                self.term.send_replace(None);
-                tracing::warn!("the lease is lost; the controllers stop");
+    /// Notes the end of a term; answers how long to wait before another one begins.
+    fn ended(&self, end: End, between: &mut Between) -> Duration {
+        match end {
+            End::Lost => {
+                tracing::warn!("the lease is lost; the controllers have stopped");
+                self.parts.health.clear(LEAD);
+                Duration::ZERO
             }
-            () = shutdown.cancelled() => {
-                stop.cancel();
-                self.finish(&mut tasks).await;
-                self.term.send_replace(None);
+            End::Shutdown => Duration::ZERO,
+            End::AnotherCloud => {
+                tracing::warn!("another cloud was accepted: the term has ended, and another begins in that cloud");
+                Duration::ZERO
+            }
+            End::Refused(refusal) => {
+                between.seen = between.seen.max(refusal.highest.unwrap_or_default());
+                // The next epoch is right by what the provider says. A provider that refuses that one, too, has to wait.
+                let first = !std::mem::replace(&mut between.refused, true);
+                if first && refusal.highest.is_some() { Duration::ZERO } else { between.pauses.delay() }
+            }
+            End::Superseded(epoch) => {
+                tracing::warn!(
+                    epoch,
+                    "another leader has written the state: the term has ended, and begins anew if the lease is held"
+                );
+                between.pauses.delay()
             }
         }
+    }
+
+    fn tell(&self, refusal: &Refusal, subject: Option<Subject>) {
+        let seen = refusal.highest.map_or_else(String::new, |highest| format!(" and has seen epoch {highest}"));
+        let message = format!(
+            "the provider refuses to be led under epoch {}{seen}: {}; the term begins anew under a higher one, and nothing is changed in the \
+             cloud meanwhile",
+            refusal.epoch, refusal.message
+        );
+        tracing::warn!("{message}");
+        self.parts.health.set(LEAD, Check::Warning(message.clone()));
+        if let Some(subject) = subject {
+            let reason = names::events::LEAD_REFUSED.to_owned();
+            self.wires.events.publish(Note { subject, grade: Grade::Warning, reason, message });
+        }
+    }
+
+    async fn tenure(
+        &self,
+        gained: &Leading,
+        leading: &mut watch::Receiver<Option<Leading>>,
+        between: &mut Between,
+        shutdown: &CancellationToken,
+    ) -> End {
+        let prepared = tokio::select! {
+            prepared = self.prepare(leading.clone(), between.seen) => prepared,
+            () = lost(leading.clone()) => return End::Lost,
+            () = shutdown.cancelled() => return End::Shutdown,
+        };
+        let Prepared { store, epoch, cloud } = &prepared;
+        tracing::info!(epoch, cloud = cloud.identity, state = store.name(), "leading");
+        self.publish(&prepared, gained);
+        let stop = CancellationToken::new();
+        let before = self.parts.health.checks();
+        let mut tasks = self.controllers(store.clone(), &stop);
+        let end = tokio::select! {
+            () = self.follow(&prepared, gained.transitions, leading) => End::Lost,
+            () = shutdown.cancelled() => End::Shutdown,
+            () = self.another_cloud(cloud) => End::AnotherCloud,
+            refusal = self.led(*epoch, between) => End::Refused(refusal),
+            later = guard(store, &self.parts.health) => End::Superseded(later),
+        };
+        if !matches!(end, End::Lost) {
+            stop.cancel();
+            // Renewals go on, and the provider is led, until running work has ended.
+            tokio::select! {
+                () = self.finish(&mut tasks) => {}
+                () = self.follow(&prepared, gained.transitions, leading) => {}
+            }
+        }
+        self.wires.term.send_replace(None);
         stop.cancel();
         tasks.shutdown().await;
         // What the controllers said is the next leader's to say.
         self.parts.health.keep(&before);
         self.parts.metrics.nodes.breakers_tripped.set(0);
+        if let End::Refused(refusal) = &end {
+            self.tell(refusal, store.subject().await);
+        }
+        end
     }
 
     /// Tries until it succeeds: without a stored epoch nothing may be changed.
-    async fn prepare(&self, gained: &Leading) -> Prepared {
-        let mut provider = self.handle.state();
+    async fn prepare(&self, mut leading: watch::Receiver<Option<Leading>>, seen: u64) -> Prepared {
+        let mut provider = self.wires.handle.state();
         loop {
             let ready = provider.wait_for(|state| state.ready().is_some()).await.ok().and_then(|state| state.ready().cloned());
-            if let Some(info) = ready {
-                let store = StateStore::new(self.parts.client.clone(), &info.name);
-                match self.accept(&store, &info, gained).await {
-                    Ok(Some(epoch)) => return Prepared { store, epoch },
-                    Ok(None) => drop(self.handle.confirm().await),
+            let held = leading.borrow().clone();
+            if let (Some(info), Some(held)) = (ready, held) {
+                match self.begin(&info, &held, seen).await {
+                    Ok(Some(prepared)) => {
+                        if self.mirrored(&prepared, &mut leading).await {
+                            return prepared;
+                        }
+                    }
+                    Ok(None) => drop(self.wires.handle.confirm().await),
                     Err(error) => tracing::warn!(%error, "the term cannot begin; trying again"),
                 }
             }
@@ -105,29 +217,73 @@ impl Tenures {
         }
     }
 
-    /// The epoch, or none where another cloud was accepted since the handshake.
-    async fn accept(&self, store: &StateStore, info: &ProviderInfo, gained: &Leading) -> Result<Option<u64>, StateError> {
+    /// Writes down which cloud the term is for, and its epoch; none where another cloud was accepted since the handshake.
+    async fn begin(&self, info: &ProviderInfo, held: &Leading, seen: u64) -> Result<Option<Prepared>, BeginError> {
+        let stored = self.records.stored(&info.name).await?;
+        let accepted = Accepted::of(&info.name, stored.as_ref(), held.mirror.as_ref()).map_err(StateError::from)?;
         let found = &info.cloud_identity;
-        if self.parts.config.provider.accept_cloud_identity.as_ref() == Some(found) {
-            store.accept_identity(found).await?;
-        } else if store.accepted_identity_or(found).await? != *found {
+        if self.records.judge(&accepted, found).await?.is_err() {
             return Ok(None);
         }
-        store.next_epoch(gained.transitions).await.map(Some)
+        let beginning = Beginning::after(&accepted, found, seen, held.transitions);
+        let epoch = beginning.epoch;
+        let store = StateStore::new(self.parts.client.clone(), &info.name);
+        let store = TermStore::begin(store, stored, beginning, self.gate.clone(), self.wires.events.clone()).await?;
+        Ok(Some(Prepared { store, epoch, cloud: Arc::new(Cloud::of(info)) }))
     }
 
-    fn publish(&self, epoch: u64, leading: &Leading) {
-        self.term.send_replace(Some(leading.term(epoch)));
+    /// Waits until the lease carries the term, too. False: it carries a later one.
+    async fn mirrored(&self, prepared: &Prepared, leading: &mut watch::Receiver<Option<Leading>>) -> bool {
+        if !self.parts.config.leader_election.enabled {
+            return true;
+        }
+        let Prepared { epoch, cloud, .. } = prepared;
+        let mirror = Mirror { provider: cloud.provider.clone(), cloud_identity: cloud.identity.clone(), epoch: *epoch };
+        self.wires.mirror.send_replace(Some(mirror.clone()));
+        let on_the_lease = |held: &Option<Leading>| held.as_ref().and_then(|held| held.mirror.clone());
+        let settled =
+            leading.wait_for(|held| on_the_lease(held).is_some_and(|there| there == mirror || there.epoch > *epoch)).await;
+        settled.is_ok_and(|held| on_the_lease(&held) == Some(mirror))
+    }
+
+    fn publish(&self, prepared: &Prepared, leading: &Leading) {
+        self.wires.term.send_replace(Some(leading.term(prepared.epoch, &prepared.cloud)));
     }
 
     /// Passes each renewal on; returns when the lease is lost, or was another's meanwhile.
-    async fn follow(&self, epoch: u64, transitions: u64, leading: &mut watch::Receiver<Option<Leading>>) {
+    async fn follow(&self, prepared: &Prepared, transitions: u64, leading: &mut watch::Receiver<Option<Leading>>) {
         while leading.changed().await.is_ok() {
             match &*leading.borrow_and_update() {
-                Some(renewed) if renewed.transitions == transitions => self.publish(epoch, renewed),
+                Some(renewed) if renewed.transitions == transitions => self.publish(prepared, renewed),
                 _ => return,
             }
         }
+    }
+
+    /// Returns when a provider may be used that serves another cloud than the term's.
+    async fn another_cloud(&self, cloud: &Cloud) {
+        let mut provider = self.wires.handle.state();
+        if provider.wait_for(|state| state.ready().is_some_and(|info| !cloud.is(info))).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Notes that the provider is led under this epoch; returns when it refuses that.
+    async fn led(&self, epoch: u64, between: &mut Between) -> Refusal {
+        let mut lead = self.wires.handle.lead_status();
+        lead.mark_changed();
+        while lead.changed().await.is_ok() {
+            match lead.borrow_and_update().clone() {
+                LeadStatus::Accepted { epoch: accepted } if accepted == epoch => {
+                    self.parts.health.clear(LEAD);
+                    between.refused = false;
+                    between.pauses.reset();
+                }
+                LeadStatus::Refused(refusal) if refusal.epoch == epoch => return refusal,
+                _ => {}
+            }
+        }
+        std::future::pending().await
     }
 
     async fn finish(&self, tasks: &mut JoinSet<()>) {
@@ -137,147 +293,22 @@ impl Tenures {
             tracing::warn!(?grace, "running work did not end within --shutdown-grace");
         }
     }
-
-    fn controllers(&self, store: StateStore, stop: &CancellationToken) -> JoinSet<()> {
-        let mut tasks = JoinSet::new();
-        let (nodes, watch) = Nodes::watch(self.parts.client.clone());
-        assist(&mut tasks, stop, watch);
-        let cloud = CloudHealth::new(self.parts.health.clone());
-        // First, so that it knows a first installation from one whose nodes carry our annotation already.
-        if self.parts.config.controllers.runs(names::controllers::NODE_LIFECYCLE) {
-            let context = self.context(names::controllers::NODE_LIFECYCLE, &nodes, &cloud, &mut tasks, stop);
-            let lifecycle = node_lifecycle::run(context, store, self.lifecycle_config(), stop.clone());
-            self.spawn(&mut tasks, "cloud-node-lifecycle", lifecycle);
-        }
-        if self.parts.config.controllers.runs(names::controllers::NODE) {
-            let context = self.context(names::controllers::NODE, &nodes, &cloud, &mut tasks, stop);
-            self.spawn(&mut tasks, "cloud-node", node::run(context, self.node_config(), stop.clone()));
-        }
-        if self.parts.config.controllers.runs(names::controllers::SERVICE) {
-            let context = self.service_context(&nodes, &cloud, &mut tasks, stop);
-            self.spawn(&mut tasks, "service", service::run(context, self.service_config(), stop.clone()));
-        }
-        tasks
-    }
-
-    /// Runs a controller, and says so under the name that Go's metric has for it.
-    fn spawn(&self, tasks: &mut JoinSet<()>, metric: &'static str, controller: impl Future<Output = ()> + Send + 'static) {
-        let running = Running::new(self.parts.metrics.controllers.clone(), metric);
-        tasks.spawn(async move {
-            controller.await;
-            drop(running);
-        });
-    }
-
-    fn context(
-        &self,
-        controller: &str,
-        nodes: &Nodes,
-        cloud: &CloudHealth,
-        tasks: &mut JoinSet<()>,
-        stop: &CancellationToken,
-    ) -> NodeContext {
-        let client = self.parts.client.clone();
-        let (events, writer) = Events::start(client.clone(), controller, &self.parts.identity);
-        assist(tasks, stop, writer);
-        NodeContext {
-            nodes: nodes.clone(),
-            writer: NodeWriter::new(client, self.gate.clone()),
-            events,
-            instances: Arc::clone(&self.instances),
-            identity: Arc::new(self.handle.clone()),
-            provider: self.handle.state(),
-            metrics: self.parts.metrics.nodes.clone(),
-            health: self.parts.health.clone(),
-            cloud: cloud.clone(),
-        }
-    }
-
-    fn service_context(
-        &self,
-        nodes: &Nodes,
-        cloud: &CloudHealth,
-        tasks: &mut JoinSet<()>,
-        stop: &CancellationToken,
-    ) -> ServiceContext {
-        let client = self.parts.client.clone();
-        let (events, writer) = Events::start(client.clone(), names::SERVICE_EVENT_SOURCE, &self.parts.identity);
-        assist(tasks, stop, writer);
-        let (services, watch) = Services::watch(client.clone());
-        assist(tasks, stop, watch);
-        ServiceContext {
-            services,
-            nodes: nodes.clone(),
-            writer: ServiceWriter::new(client, self.gate.clone()),
-            events,
-            load_balancers: Arc::new(self.handle.load_balancers()),
-            identity: Arc::new(self.handle.clone()),
-            provider: self.handle.state(),
-            metrics: self.parts.metrics.services.clone(),
-            health: self.parts.health.clone(),
-            cloud: cloud.clone(),
-        }
-    }
-
-    fn service_config(&self) -> ServiceConfig {
-        let services = &self.parts.config.services;
-        ServiceConfig {
-            concurrent_syncs: services.concurrent_syncs,
-            classes: Classes { listed: services.classes.clone(), default: services.serve_default_class },
-            drift: services.drift,
-            drift_period: services.drift_period,
-        }
-    }
-
-    fn node_config(&self) -> NodeConfig {
-        let nodes = &self.parts.config.nodes;
-        NodeConfig { status_update_frequency: nodes.status_update_frequency, concurrent_writes: nodes.concurrent_syncs }
-    }
-
-    fn lifecycle_config(&self) -> LifecycleConfig {
-        let deletion = &self.parts.config.deletion;
-        LifecycleConfig {
-            monitor_period: self.parts.config.nodes.monitor_period,
-            confirmation: deletion.confirmation,
-            window: deletion.window,
-            zone_fraction: deletion.zone_fraction,
-            limit: deletion.limit as usize,
-            uninitialized_grace: deletion.uninitialized_grace,
-        }
-    }
-}
-
-/// Runs what serves the controllers, until they are told to stop.
-fn assist(tasks: &mut JoinSet<()>, stop: &CancellationToken, task: impl Future<Output = ()> + Send + 'static) {
-    let stop = stop.clone();
-    tasks.spawn(async move {
-        stop.run_until_cancelled(task).await;
-    });
-}
-
-/// Counts a controller as running until it is dropped, however it ends.
-struct Running {
-    metrics: ControllerMetrics,
-    name: &'static str,
-}
-
-impl Running {
-    fn new(metrics: ControllerMetrics, name: &'static str) -> Self {
-        metrics.set_running(name, true);
-        Self { metrics, name }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.metrics.set_running(self.name, false);
-    }
 }
 
 /// What a term begins with.
 struct Prepared {
-    store: StateStore,
+    store: TermStore,
     epoch: u64,
+    cloud: Arc<Cloud>,
+}
+
+/// Why a term cannot begin.
+#[derive(Debug, thiserror::Error)]
+enum BeginError {
+    #[error(transparent)]
+    Records(#[from] RecordsError),
+    #[error(transparent)]
+    State(#[from] StateError),
 }
 
 async fn lost(mut leading: watch::Receiver<Option<Leading>>) {

@@ -1,5 +1,6 @@
 //! The one error type of providers, and its two forms on the wire: a gRPC status with `google.rpc` details, and the error
 //! of one item of a batch. What a core does about a reason is the contract's matter, not this file's.
+use std::collections::{BTreeMap, HashMap};
 use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +24,8 @@ pub struct ProviderError {
     pub message: String,
     /// Not before this long from now is a repeat of use.
     pub retry_after: Option<Duration>,
+    /// What else the core should know, by key, as `ErrorInfo.metadata`. It crosses only with a reason, and not in a batch's item.
+    pub metadata: BTreeMap<&'static str, String>,
     /// What caused it; logged, never sent.
     #[source]
     pub source: Option<Arc<dyn Error + Send + Sync>>,
@@ -31,7 +34,7 @@ pub struct ProviderError {
 impl ProviderError {
     /// An error of any code and reason. The constructors below say the same in one word.
     pub fn new(code: Code, reason: ErrorReason, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), retry_after: None, source: None }
+        Self { code, reason, message: message.into(), retry_after: None, metadata: BTreeMap::new(), source: None }
     }
 
     /// The same error with what caused it, for the log.
@@ -103,6 +106,12 @@ impl ProviderError {
         Self::new(Code::FailedPrecondition, ErrorReason::NotLeading, message)
     }
 
+    /// The caller's epoch is not newer than the highest that was seen: the core leads under a higher one from then on.
+    pub fn superseded(highest_epoch: u64, message: impl Into<String>) -> Self {
+        let metadata = BTreeMap::from([("highest_epoch", highest_epoch.to_string())]);
+        Self { metadata, ..Self::not_leading(message) }
+    }
+
     /// A resource in the way belongs to another cluster or another service.
     pub fn not_owned(message: impl Into<String>) -> Self {
         Self::new(Code::FailedPrecondition, ErrorReason::NotOwned, message)
@@ -136,7 +145,8 @@ impl From<ProviderError> for Status {
     fn from(error: ProviderError) -> Self {
         let mut details = ErrorDetails::new();
         if let Some(reason) = error.wire_reason() {
-            details.set_error_info(reason, ERROR_DOMAIN, std::collections::HashMap::new());
+            let metadata: HashMap<_, _> = error.metadata.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
+            details.set_error_info(reason, ERROR_DOMAIN, metadata);
         }
         if error.retry_after.is_some() {
             details.set_retry_info(error.retry_after);

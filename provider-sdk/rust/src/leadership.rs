@@ -79,7 +79,7 @@ impl Leadership {
             let reconnects = word.epoch == *epoch && word.holder == *holder && state.live.is_none();
             if word.epoch <= *epoch && !reconnects {
                 let message = format!("epoch {} is not newer than {epoch}, under which {holder} leads or led", word.epoch);
-                return Err(ProviderError::not_leading(message));
+                return Err(ProviderError::superseded(*epoch, message));
             }
         }
         if let Some(replaced) = state.live.take() {

@@ -11,6 +11,7 @@ use ccm_proto::v1::load_balancers_server::LoadBalancersServer;
 use ccm_proto::v1::routes_server::RoutesServer;
 use ccm_proto::v1::volumes_server::VolumesServer;
 use ccm_proto::v1::zones_server::ZonesServer;
+use futures::future::BoxFuture;
 use parking_lot::RwLock;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -49,17 +50,23 @@ pub(crate) struct Shared {
     pub(crate) running: TaskTracker,
     /// Fires when the server ends: every call and stream stops.
     pub(crate) ended: CancellationToken,
+    /// What a handshake waits for before it is looked at.
+    handshake: Option<Hold>,
     cluster: RwLock<v1::ClusterRef>,
 }
 
+/// Something to be waited for.
+pub(crate) type Hold = Arc<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
+
 impl Shared {
-    pub(crate) fn new(provider: Arc<dyn Provider>) -> Arc<Self> {
+    pub(crate) fn new(provider: Arc<dyn Provider>, handshake: Option<Hold>) -> Arc<Self> {
         Arc::new(Self {
             provider,
             leadership: Arc::default(),
             node_sets: NodeSets::default(),
             running: TaskTracker::new(),
             ended: CancellationToken::new(),
+            handshake,
             cluster: RwLock::default(),
         })
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ccm_proto::v1;
+use futures::FutureExt as _;
 use tokio::net::UnixListener;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -17,7 +18,7 @@ use tonic_health::server::{HealthReporter, HealthService};
 use crate::description::{self, DescriptionError};
 use crate::endpoint::{Endpoint, EndpointError};
 use crate::provider::Provider;
-use crate::rpc::{self, Shared};
+use crate::rpc::{self, Hold, Shared};
 use incoming::{AllowedUsers, connections};
 
 pub use args::{LogError, LogFormat, ServeArgs};
@@ -64,13 +65,20 @@ pub struct Server {
     endpoint: Result<Endpoint, ServeError>,
     allowed_uids: Vec<u32>,
     shutdown_grace: Duration,
+    handshake: Option<Hold>,
 }
 
 impl Server {
     /// A server without an endpoint.
     pub fn new(provider: impl Provider) -> Self {
         let endpoint = Err(ServeError::NoEndpoint);
-        Self { provider: Arc::new(provider), endpoint, allowed_uids: Vec::new(), shutdown_grace: Duration::from_secs(30) }
+        Self {
+            provider: Arc::new(provider),
+            endpoint,
+            allowed_uids: Vec::new(),
+            shutdown_grace: Duration::from_secs(30),
+            handshake: None,
+        }
     }
 
     /// A server as the command line asks for it.
@@ -98,6 +106,16 @@ impl Server {
         Self { shutdown_grace, ..self }
     }
 
+    /// Waits for what `hold` returns before each handshake is answered, without a deadline: for simulations of a provider
+    /// that hangs. Other calls are answered meanwhile.
+    #[must_use]
+    pub fn hold_handshakes<F>(self, hold: impl Fn() -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        Self { handshake: Some(Arc::new(move || hold().boxed())), ..self }
+    }
+
     /// Takes the socket. Once this has returned, connections succeed.
     pub async fn bind(self) -> Result<BoundServer, ServeError> {
         let endpoint = self.endpoint?;
@@ -107,7 +125,7 @@ impl Server {
         let (socket, listener) = Socket::bind(endpoint.path()).await?;
         let capabilities: Vec<_> = parts.capabilities().iter().map(v1::Capability::as_str_name).collect();
         tracing::info!(%endpoint, provider = description.name, ?capabilities, "serving");
-        let shared = Shared::new(self.provider);
+        let shared = Shared::new(self.provider, self.handshake);
         Ok(BoundServer { shared, socket, listener, users, shutdown_grace: self.shutdown_grace })
     }
 

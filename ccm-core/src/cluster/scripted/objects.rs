@@ -9,6 +9,8 @@ use crate::cluster::services::Services;
 use crate::model::node::Node;
 use crate::model::service::Service;
 
+/// Where all nodes are listed.
+pub(super) const ALL_NODES: &str = "/api/v1/nodes";
 const NODES: &str = "/api/v1/nodes/";
 
 impl ApiServer {

@@ -7,18 +7,21 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use super::{Object, State, StateError};
+use super::{History, Object, State, Stored, Unreadable};
 use crate::names;
 
-const IDENTITY: &str = "cloud-identity";
-const EPOCH: &str = "epoch";
-const DELETIONS: &str = "deletions";
-const SPENT_UNTIL: &str = "budget-spent-until";
-const BREAKERS: &str = "breakers";
-const RELEASES: &str = "releases";
+pub(super) const IDENTITY: &str = "cloud-identity";
+pub(super) const EPOCH: &str = "epoch";
+pub(super) const DELETIONS: &str = "deletions";
+pub(super) const SPENT_UNTIL: &str = "budget-spent-until";
+pub(super) const BREAKERS: &str = "breakers";
+pub(super) const RELEASES: &str = "releases";
 
-/// The state that a ConfigMap holds.
-pub(super) fn decode(map: ConfigMap) -> Result<State, StateError> {
+/// The keys of what a term is about; all others are the history.
+const STANDING: [&str; 2] = [IDENTITY, EPOCH];
+
+/// What a ConfigMap holds, as far as it can be read.
+pub(super) fn decode(map: ConfigMap) -> Stored {
     let data = Data { values: map.data.unwrap_or_default() };
     let metadata = map.metadata;
     let object = Object {
@@ -26,15 +29,21 @@ pub(super) fn decode(map: ConfigMap) -> Result<State, StateError> {
         uid: metadata.uid.unwrap_or_default(),
         resource_version: metadata.resource_version.unwrap_or_default(),
     };
-    Ok(State {
-        accepted_identity: data.values.get(IDENTITY).cloned(),
-        epoch: data.parsed(EPOCH)?.unwrap_or_default(),
+    Stored {
+        accepted_identity: data.values.get(IDENTITY).filter(|identity| !identity.is_empty()).cloned(),
+        epoch: data.parsed(EPOCH).map(Option::unwrap_or_default),
+        history: history(&data),
+        release_request: metadata.annotations.unwrap_or_default().remove(names::annotations::RELEASE_BREAKER),
+        object,
+    }
+}
+
+fn history(data: &Data) -> Result<History, Unreadable> {
+    Ok(History {
         deletions: data.json(DELETIONS)?,
         budget_spent_until: data.parsed(SPENT_UNTIL)?,
         trips: data.json(BREAKERS)?.unwrap_or_default(),
         releases: data.json(RELEASES)?.unwrap_or_default(),
-        release_request: metadata.annotations.unwrap_or_default().remove(names::annotations::RELEASE_BREAKER),
-        object: Some(object),
     })
 }
 
@@ -43,17 +52,14 @@ struct Data {
 }
 
 impl Data {
-    fn parsed<T: FromStr<Err: std::error::Error + Send + Sync + 'static>>(
-        &self,
-        key: &'static str,
-    ) -> Result<Option<T>, StateError> {
+    fn parsed<T: FromStr<Err: std::error::Error>>(&self, key: &'static str) -> Result<Option<T>, Unreadable> {
         let value = self.values.get(key);
-        value.map(|text| text.trim().parse()).transpose().map_err(|source| StateError::unreadable(key, source))
+        value.map(|text| text.trim().parse()).transpose().map_err(|problem| Unreadable::new(key, &problem))
     }
 
-    fn json<T: DeserializeOwned>(&self, key: &'static str) -> Result<Option<T>, StateError> {
+    fn json<T: DeserializeOwned>(&self, key: &'static str) -> Result<Option<T>, Unreadable> {
         let value = self.values.get(key);
-        value.map(|text| serde_json::from_str(text)).transpose().map_err(|source| StateError::unreadable(key, source))
+        value.map(|text| serde_json::from_str(text)).transpose().map_err(|problem| Unreadable::new(key, &problem))
     }
 }
 
@@ -89,4 +95,14 @@ pub(super) fn patch(state: &State, object: &Object) -> Value {
         },
         "data": data,
     })
+}
+
+/// The same for identity and epoch alone: a history that cannot be read stays for a person to look at.
+pub(super) fn standing_patch(state: &State, object: &Object) -> Value {
+    let data: Map<_, _> = encode(state)
+        .into_iter()
+        .filter(|(key, _)| STANDING.contains(key))
+        .map(|(key, value)| (key.to_owned(), json!(value)))
+        .collect();
+    json!({ "metadata": { "uid": object.uid, "resourceVersion": object.resource_version }, "data": data })
 }

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use super::act::Acted;
 use super::decide::{Discarded, Plan, Remark};
 use crate::cluster::events::{Events, Grade, Note};
+use crate::cluster::patch::WriteError;
 use crate::controllers::told::Told;
 use crate::model::node::Node;
 use crate::names::{events, labels};
@@ -51,6 +52,12 @@ impl Status {
         if needs_a_person && node.is_uninitialized() {
             self.tell(node, &Remark::new(events::CLOUD_LOOKUP_FAILED, error.to_string()));
         }
+    }
+
+    /// The API server refused a write for good.
+    pub fn write_refused(&self, node: &Node, error: &WriteError) {
+        let message = format!("The API server refuses what is to be written to the node, which is tried again slowly: {error}");
+        self.tell(node, &Remark::new(events::NODE_WRITE_REFUSED, message));
     }
 
     /// The node is gone.

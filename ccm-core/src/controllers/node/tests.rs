@@ -271,6 +271,17 @@ async fn a_failed_write_is_repeated() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_write_that_the_api_server_refuses_for_good_is_told_once_and_repeated_slowly() {
+    let mut world = World::new([tainted("a")]);
+    (0..4).for_each(|_| world.server.before_write(|_| Some(422)));
+    let (running, begun) = (start(&world), Instant::now());
+    until("a is initialised", || is_initialized(&world, "a")).await;
+    assert!(begun.elapsed() >= Duration::from_mins(1), "{:?}", begun.elapsed());
+    assert_eq!(world.reasons(), [events::NODE_WRITE_REFUSED, events::SYNCED]);
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn shutdown_ends_look_ups_that_nobody_answers() {
     let world = World::new([tainted("a")]);
     world.instances.answer_together(2);

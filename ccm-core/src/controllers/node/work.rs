@@ -87,8 +87,23 @@ impl Worker {
                 self.status.acted(&acted, Timestamp::now());
                 outcome(&acted)
             }
-            Err(error) => write_failed(&node, &error),
+            Err(error) => self.write_failed(&node, &error),
         }
+    }
+
+    fn write_failed(&self, node: &Node, error: &WriteError) -> Outcome {
+        match error {
+            WriteError::Gone => return Outcome::NOTHING,
+            WriteError::Closed(_) | WriteError::Conflict => {
+                tracing::debug!(node = node.name, %error, "node not written, retrying later");
+            }
+            refused if refused.is_refused() => {
+                self.status.write_refused(node, refused);
+                return Outcome::Again(Pause::Slow);
+            }
+            WriteError::Api(_) => tracing::warn!(node = node.name, %error, "node not written, retrying"),
+        }
+        Outcome::BACK_OFF
     }
 
     fn lookup_failed(&self, node: &Node, error: &ProviderError) -> Outcome {
@@ -110,15 +125,4 @@ fn outcome(acted: &Acted) -> Outcome {
         Again::BackOff => Outcome::BACK_OFF,
         Again::Slowly => Outcome::Again(Pause::Slow),
     }
-}
-
-fn write_failed(node: &Node, error: &WriteError) -> Outcome {
-    match error {
-        WriteError::Gone => return Outcome::NOTHING,
-        WriteError::Closed(_) | WriteError::Conflict => {
-            tracing::debug!(node = node.name, %error, "a node was not written; later");
-        }
-        WriteError::Api(_) => tracing::warn!(node = node.name, %error, "a node was not written; it is tried again"),
-    }
-    Outcome::BACK_OFF
 }

@@ -10,7 +10,7 @@ use super::decide::{self, Doomed};
 use super::status;
 use crate::cluster::gate::Closed;
 use crate::cluster::patch::{NodePatch, WriteError};
-use crate::cluster::state::{Cause, Deletion, State, StateError, StateStore};
+use crate::cluster::state::{Cause, Deletion, State, StateError, TermStore};
 use crate::controllers::NodeContext;
 use crate::model::node::{Node, Ready, Taint};
 use crate::names;
@@ -46,7 +46,7 @@ pub(super) enum ActError {
 /// Deletes nodes: after the provider's identity is confirmed, after a live look at each, and after the history is written.
 pub(super) async fn delete(
     ctx: &NodeContext,
-    store: &StateStore,
+    store: &TermStore,
     state: &mut State,
     doomed: Vec<Doomed>,
     window: Duration,

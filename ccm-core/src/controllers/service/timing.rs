@@ -89,6 +89,11 @@ impl Timing {
         self.nodes.get_or_insert(Gathering { first: now, last: now }).last = now;
     }
 
+    /// Whether changes of nodes are gathered that are yet to be applied.
+    pub fn nodes_are_waiting(&self) -> bool {
+        self.nodes.is_some()
+    }
+
     /// Whether changes of nodes are to be applied now.
     pub fn nodes_are_due(&mut self, now: Instant) -> bool {
         let due = self.nodes.as_ref().is_some_and(|nodes| nodes.due() <= now);

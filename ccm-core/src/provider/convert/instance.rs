@@ -12,6 +12,9 @@ use super::reader::Reader;
 use super::{MAX_PROVIDER_ID, invalid, syntax};
 use crate::provider::ProviderError;
 
+/// The most labels that a provider can add to a node. They and an annotation about them are written to it.
+const MAX_LABELS: usize = 100;
+
 /// Reads one; `path` is where it stands in the response.
 pub fn read(path: &str, wire: v1::Instance, info: &ProviderInfo) -> Result<Instance, ProviderError> {
     let state = state(&wire).ok_or_else(|| invalid(&format!("{path}.state"), "is not set, or not one that this core knows"))?;
@@ -71,7 +74,13 @@ impl Reader<'_> {
             self.passes("additional_labels", key, syntax::label_key(key))
                 && self.passes(format!("additional_labels[\"{key}\"]"), value, syntax::label_value(value))
         });
-        labels
+        if labels.len() > MAX_LABELS {
+            self.drop(
+                "additional_labels",
+                &format!("has {} labels where {MAX_LABELS} are taken, the first by key", labels.len()),
+            );
+        }
+        labels.into_iter().take(MAX_LABELS).collect()
     }
 
     fn addresses(&mut self, wire: Vec<v1::NodeAddress>) -> Vec<Address> {

@@ -152,3 +152,12 @@ fn a_query_crosses_whole() {
     assert_eq!(sent.addresses.iter().map(|it| it.r#type).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
     assert_eq!((sent.system_uuid.as_deref(), sent.provider_id), (Some("u"), None));
 }
+
+#[test]
+fn labels_are_taken_up_to_a_number() {
+    let labels = |count| (0..count).map(|index| (format!("label-{index:03}"), "x".to_owned())).collect();
+    for (count, taken, warnings) in [(100, 100, 0), (101, 100, 1)] {
+        let instance = read_machine(v1::Instance { additional_labels: labels(count), ..machine() });
+        assert_eq!((instance.additional_labels.len(), instance.warnings.len()), (taken, warnings));
+    }
+}

@@ -109,7 +109,12 @@ impl Connection {
         }
         let answer = match tokio::time::timeout(deadline, send(request)).await {
             Ok(Err(status)) if status.code() == Code::Cancelled && started.elapsed() >= deadline => Err(late(method, deadline)),
-            Ok(answer) => answer.map(Response::into_inner),
+            Ok(answer) => {
+                if answer.as_ref().err().is_none_or(|status| !classify::is_lost(status)) {
+                    self.heard();
+                }
+                answer.map(Response::into_inner)
+            }
             Err(_) => Err(late(method, deadline)),
         };
         self.ended(method, &ids, started.elapsed(), answer.as_ref().err());

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use tokio::net::UnixStream;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::{Channel, Endpoint as HttpEndpoint, Uri};
 
@@ -15,6 +16,7 @@ use crate::provider::classify;
 use crate::provider::endpoint::Endpoint;
 use watched::Watched;
 
+mod peer;
 mod watched;
 
 /// Why there is no connection.
@@ -39,6 +41,31 @@ pub enum DialError {
          since the socket is open to its owner and group only"
     )]
     Denied(Endpoint),
+    /// A process of a user that is not trusted.
+    #[error(
+        "what listens at {endpoint} is refused: it was started by user {uid} ({}), and this process, of user {own}, takes its own user, root, and \
+         those of --provider-peer-uid. Run both containers as one user (runAsUser); or, if that process is your provider, start the core with \
+         --provider-peer-uid={uid}; or end that process and find out who started it",
+        peer::process(*.pid)
+    )]
+    Foreign {
+        /// Where.
+        endpoint: Endpoint,
+        /// Its user, when it began to listen.
+        uid: u32,
+        /// Its process, where the system tells.
+        pid: Option<i32>,
+        /// This process's user.
+        own: u32,
+    },
+    /// The listener's user cannot be found out.
+    #[error("what listens at {endpoint} is refused, since its user cannot be found out: {source}")]
+    UnknownPeer {
+        /// Where.
+        endpoint: Endpoint,
+        /// Why.
+        source: io::Error,
+    },
     /// Anything else.
     #[error("cannot connect to {endpoint}: {source}")]
     Io {
@@ -58,12 +85,14 @@ pub enum DialError {
 }
 
 impl Connection {
-    /// Dials once.
-    pub async fn dial(endpoint: &Endpoint, shared: Shared) -> Result<Self, DialError> {
+    /// Dials once. Nothing is sent before the listener's user is known to be this process's own, root, or one of `peer_uids`.
+    pub async fn dial(endpoint: &Endpoint, peer_uids: &[u32], shared: Shared) -> Result<Self, DialError> {
         let stream = UnixStream::connect(endpoint.path()).await.map_err(|source| explain(endpoint, source))?;
+        peer::check(&stream, endpoint, peer_uids)?;
         let closed = CancellationToken::new();
         let channel = channel(stream, &closed).await.map_err(|source| DialError::Http { endpoint: endpoint.clone(), source })?;
-        Ok(Self { channel, closed, shared, node_sets: Arc::default() })
+        let answered = Arc::new(Mutex::new(Instant::now()));
+        Ok(Self { channel, closed, answered, shared, node_sets: Arc::default() })
     }
 }
 

@@ -16,7 +16,7 @@ use crate::model::node::{Address, AddressType, Condition, ConditionStatus, Taint
 use crate::model::provider_info::ProviderInfo;
 use crate::model::service::{IpFamily, IpFamilyPolicy, ServicePort, SessionAffinity, TrafficPolicy};
 use crate::model::target::Target;
-use crate::model::term::Term;
+use crate::model::term::{Cloud, Term};
 use crate::provider::scripted;
 use crate::provider::session::Session;
 use crate::provider::{Judge, Outcome, ProviderState, Verdict};
@@ -152,7 +152,8 @@ impl Scenario {
 
     fn lead(&self, epoch: u64) {
         let valid_until = Instant::now() + Duration::from_secs(60);
-        self.term.send_replace(Some(Term { epoch, holder: "me".into(), valid_until }));
+        let cloud = Arc::new(Cloud::of(&self.handle.current().unwrap().info));
+        self.term.send_replace(Some(Term { epoch, cloud, holder: "me".into(), valid_until }));
     }
 }
 

@@ -1,8 +1,10 @@
 //! What is published of a session, and said in the log once for each change.
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
 
 use super::{Live, LiveReceiver};
 use crate::model::provider_info::ProviderInfo;
@@ -16,14 +18,25 @@ pub struct Board {
     state: watch::Sender<ProviderState>,
     live: watch::Sender<Option<Arc<Live>>>,
     changes: watch::Sender<u64>,
+    handshakes: Mutex<Handshakes>,
+}
+
+/// What came of the latest handshakes of a provider that can be used.
+#[derive(Debug)]
+struct Handshakes {
+    /// When the last one was answered and judged.
+    confirmed: Instant,
+    /// Why the latest one was not.
+    missed: Option<String>,
 }
 
 impl Board {
     /// Nothing is connected yet.
     pub fn new(endpoint: &Endpoint) -> Self {
         let message = format!("connecting to the provider at {endpoint}");
-        let state = ProviderState::Disconnected { since: Instant::now(), message };
-        Self { state: watch::Sender::new(state), live: watch::Sender::new(None), changes: watch::Sender::new(0) }
+        let state = ProviderState::Disconnected { since: Instant::now().into_std(), message };
+        let handshakes = Mutex::new(Handshakes { confirmed: Instant::now(), missed: None });
+        Self { state: watch::Sender::new(state), live: watch::Sender::new(None), changes: watch::Sender::new(0), handshakes }
     }
 
     /// How the provider stands.
@@ -36,15 +49,24 @@ impl Board {
         self.live.subscribe()
     }
 
+    /// Whether there is a connection that may be used.
+    pub fn is_live(&self) -> bool {
+        self.live.borrow().is_some()
+    }
+
     /// Changes with the connection that may be used.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
-    /// The provider may be used.
-    pub fn ready(&self, connection: &Connection, info: ProviderInfo) {
-        if self.state.borrow().ready().is_some_and(|known| **known == info) {
-            return;
+    /// The provider was just found usable. A description that was known already changes neither connection nor streams.
+    pub fn ready(&self, connection: &Connection, info: ProviderInfo) -> Arc<ProviderInfo> {
+        let confirmed = Handshakes { confirmed: Instant::now(), missed: None };
+        let missed = std::mem::replace(&mut *self.handshakes.lock(), confirmed).missed;
+        let known = self.live.borrow().as_ref().map(|live| Arc::clone(&live.info)).filter(|known| **known == info);
+        if let Some(known) = known {
+            self.confirmed_again(&known, missed.is_some());
+            return known;
         }
         tracing::info!(
             provider = info.name, version = info.version, cloud_identity = info.cloud_identity, capabilities = ?info.capabilities,
@@ -54,43 +76,97 @@ impl Board {
         let identity = info.cloud_identity.as_str().into();
         // The state last: who sees Ready finds the connection.
         self.replace(Some(Arc::new(Live { connection: connection.clone(), info: Arc::clone(&info), identity })));
-        self.state.send_replace(ProviderState::Ready(info));
+        self.state.send_replace(ProviderState::Ready(Arc::clone(&info)));
         self.changes.send_modify(|count| *count += 1);
+        info
     }
 
-    /// There is no connection, or none that answers.
-    pub fn disconnected(&self, message: String) {
+    fn confirmed_again(&self, known: &Arc<ProviderInfo>, after_a_miss: bool) {
+        if after_a_miss {
+            tracing::info!(provider = known.name, "the provider completed a handshake again");
+        }
+        self.state.send_if_modified(|state| {
+            let unconfirmed = state.ready().is_none();
+            if unconfirmed {
+                *state = ProviderState::Ready(Arc::clone(known));
+            }
+            unconfirmed
+        });
+    }
+
+    /// A handshake confirmed nothing, and ends nothing. Answers the error for those who asked for it.
+    pub fn missed(&self, why: String) -> ProviderError {
+        let error = capabilities::retry("NOT_CONFIRMED", why.as_str());
+        if self.handshakes.lock().missed.replace(why).is_none() {
+            tracing::warn!(
+                error = error.message,
+                "a handshake was not completed and is repeated; running calls go on, and it confirms nothing"
+            );
+        }
+        error
+    }
+
+    /// Publishes that nothing may be changed whenever no handshake was completed for `limit`. Never returns.
+    pub async fn watch_confirmations(&self, limit: Duration) {
+        let mut state = self.state();
+        while state.wait_for(|state| state.ready().is_some()).await.is_ok() {
+            let due = self.handshakes.lock().confirmed + limit;
+            if Instant::now() < due {
+                sleep_until(due).await;
+            } else {
+                self.unconfirmed(limit);
+            }
+        }
+    }
+
+    fn unconfirmed(&self, limit: Duration) {
+        let Some(info) = self.state.borrow().ready().cloned() else { return };
+        let (since, why) = {
+            let handshakes = self.handshakes.lock();
+            (handshakes.confirmed.into_std(), handshakes.missed.clone())
+        };
+        let message = format!(
+            "the provider completed no handshake for {}: {}. Nothing is changed until it completes one; running calls and look-ups \
+             go on. Look at the provider's log, and restart the provider if it hangs",
+            humantime::format_duration(limit),
+            why.as_deref().unwrap_or("the handshake still runs")
+        );
+        let state = ProviderState::Unconfirmed { info, since, message };
+        tracing::warn!("{}", capabilities::standing(&state).message);
+        self.state.send_replace(state);
+    }
+
+    /// There is no connection, or none that answers. Answers the error of calls that need one.
+    pub fn disconnected(&self, message: String) -> ProviderError {
         let since = match &*self.state.borrow() {
             ProviderState::Disconnected { since, .. } => *since,
-            _ => Instant::now(),
+            _ => Instant::now().into_std(),
         };
-        self.refuse(ProviderState::Disconnected { since, message });
+        self.refuse(ProviderState::Disconnected { since, message })
     }
 
-    /// The provider answers and may not be used, or is not there.
-    pub fn refuse(&self, state: ProviderState) {
+    /// The provider answers and may not be used, or is not there. Answers the error of calls that need it.
+    pub fn refuse(&self, state: ProviderState) -> ProviderError {
+        let error = capabilities::standing(&state);
         if *self.state.borrow() == state {
-            tracing::debug!(reason = %capabilities::standing(&state).message, "still the same");
-            return;
+            tracing::debug!(reason = %error.message, "still the same");
+            return error;
         }
-        tracing::warn!("{}", capabilities::standing(&state).message);
+        tracing::warn!("{}", error.message);
         self.state.send_replace(state);
         self.replace(None);
         self.changes.send_modify(|count| *count += 1);
+        error
     }
 
-    /// What is known of this very description already, so that a judge who cannot say now takes nothing away.
+    /// Whether this very description was judged before, so that a judge who cannot say now takes nothing away.
     pub fn knows(&self, info: &ProviderInfo) -> bool {
         match &*self.state.borrow() {
-            ProviderState::Ready(known) | ProviderState::IdentityChanged { found: known, .. } => **known == *info,
-            _ => false,
+            ProviderState::Ready(known)
+            | ProviderState::Unconfirmed { info: known, .. }
+            | ProviderState::IdentityChanged { found: known, .. } => **known == *info,
+            ProviderState::Disconnected { .. } | ProviderState::Unusable { .. } => false,
         }
-    }
-
-    /// The answer to who asked for a handshake.
-    pub fn confirmation(&self) -> Result<Arc<ProviderInfo>, ProviderError> {
-        let state = self.state.borrow();
-        state.ready().cloned().ok_or_else(|| capabilities::standing(&state))
     }
 
     fn replace(&self, live: Option<Arc<Live>>) {

@@ -5,15 +5,15 @@ use tonic::{Code, Status};
 use super::SessionConfig;
 use crate::model::provider_info::ProviderInfo;
 use crate::provider::grpc::{Connection, Method};
-use crate::provider::{classify, description};
+use crate::provider::{Outcome, classify, description};
 
 /// Why a handshake gave no description that can be used.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Failure {
     /// The provider answers, and what it says rules it out.
     Unusable(String),
-    /// The connection is of no use; another may be.
-    Lost(String),
+    /// It is not answered now; the next one may be. Whether the connection has ended, the connection knows.
+    Missed(String),
 }
 
 /// Shakes hands.
@@ -42,7 +42,7 @@ fn explain(status: &Status, config: &SessionConfig) -> Failure {
     let (endpoint, words, version) = (&config.endpoint, classify::shorten(status.message()), ccm_proto::PROTOCOL_VERSION);
     if classify::is_lost(status) {
         let cause = classify::chain(status);
-        return Failure::Lost(format!(
+        return Failure::Missed(format!(
             "connected to {endpoint}, and what listens there stopped, does not speak gRPC, or refuses this process's user (its log says so): {cause}"
         ));
     }
@@ -51,17 +51,16 @@ fn explain(status: &Status, config: &SessionConfig) -> Failure {
             "the provider does not speak this core's protocol version {version}: {words}; run a provider and a core of one protocol version"
         ));
     }
-    match status.code() {
-        Code::DeadlineExceeded => Failure::Lost(format!(
+    let failed = || format!("the provider at {endpoint} failed the handshake: {words} ({})", classify::name(status.code()));
+    match (status.code(), classify::status(status).outcome) {
+        (Code::DeadlineExceeded, _) => Failure::Missed(format!(
             "connected to {endpoint}, and what listens there does not answer the handshake: {words}; is it a gRPC provider, and does it hang?"
         )),
-        Code::Unavailable | Code::Cancelled => {
-            Failure::Lost(format!("the provider at {endpoint} refused the handshake for now: {words}"))
-        }
-        Code::Unimplemented => Failure::Unusable(format!(
+        (_, Outcome::Retry { .. } | Outcome::Unknown) => Failure::Missed(failed()),
+        (Code::Unimplemented, _) => Failure::Unusable(format!(
             "what listens at {endpoint} does not serve ccm.provider.{version}.Identity: it is no provider, or one of another protocol \
              version than this core's {version}; run a provider and a core of one protocol version"
         )),
-        code => Failure::Unusable(format!("the provider failed the handshake: {words} ({})", classify::name(code))),
+        (_, Outcome::Terminal | Outcome::Unsupported) => Failure::Unusable(failed()),
     }
 }

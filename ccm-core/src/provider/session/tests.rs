@@ -18,8 +18,12 @@ use tonic_types::{ErrorDetails, StatusExt as _};
 use super::*;
 use crate::model::instance::{Answer, Lookup, NodeQuery};
 use crate::model::provider_info::Capability;
+use crate::model::term::Cloud;
 use crate::provider::scripted::{self, Scripted};
 use crate::provider::{Instances, Outcome, Priority, ProviderState, Verdict};
+
+mod handshakes;
+mod peers;
 
 /// Accepts any cloud until told otherwise.
 #[derive(Default)]
@@ -52,13 +56,16 @@ impl Scenario {
     }
 
     fn with_handshakes_every(handshake_interval: Duration) -> Self {
+        Self::with(|config| SessionConfig { handshake_interval, ..config })
+    }
+
+    fn with(change: impl FnOnce(SessionConfig) -> SessionConfig) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let config = SessionConfig {
+        let config = change(SessionConfig {
             deadlines: Deadlines { handshake: Duration::from_millis(500), ..Deadlines::default() },
-            handshake_interval,
             metrics: ProviderMetrics::new(&mut Registry::default()),
             ..scripted::session_in(dir.path())
-        };
+        });
         let (judge, term) = (Arc::new(Scripts::default()), watch::Sender::new(None));
         let (handle, work) = Session::start(config, Arc::clone(&judge) as Arc<dyn Judge>, term.subscribe());
         Self { dir, handle, judge, term, work: tokio::spawn(work) }
@@ -88,7 +95,8 @@ impl Scenario {
 
     fn lead(&self, epoch: u64) {
         let valid_until = Instant::now() + Duration::from_secs(15);
-        self.term.send_replace(Some(Term { epoch, holder: "me".into(), valid_until }));
+        let cloud = Arc::new(Cloud::of(&scripted::model_info()));
+        self.term.send_replace(Some(Term { epoch, cloud, holder: "me".into(), valid_until }));
     }
 
     fn instances(&self) -> Arc<Batcher> {
@@ -196,7 +204,8 @@ async fn the_judge_has_the_last_word_and_its_doubt_takes_nothing_away() {
     *scenario.judge.0.lock() = None;
     scenario.until_ready().await;
     *scenario.judge.0.lock() = Some(Verdict::Later("away again".to_owned()));
-    assert!(scenario.handle.confirm().await.is_ok(), "it was judged before");
+    assert!(scenario.handle.confirm().await.is_err(), "an earlier verdict confirms nothing");
+    assert!(scenario.handle.current().is_ok(), "and takes nothing away");
 
     *scenario.judge.0.lock() = Some(Verdict::IdentityChanged { accepted: "there".to_owned() });
     let error = scenario.handle.confirm().await.unwrap_err();

@@ -8,6 +8,7 @@ use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client};
 
 use super::decide::Record;
+use crate::cluster::state::mirror::Mirror;
 
 /// The lease as it was last read or written.
 pub(super) struct LeaseObject {
@@ -15,6 +16,7 @@ pub(super) struct LeaseObject {
     namespace: String,
     name: String,
     seen: Option<Lease>,
+    mirror: Option<Mirror>,
     timeout: Duration,
 }
 
@@ -50,7 +52,7 @@ impl LeaseError {
 impl LeaseObject {
     pub(super) fn new(client: Client, namespace: &str, name: &str, timeout: Duration) -> Self {
         let api = Api::namespaced(client, namespace);
-        Self { api, namespace: namespace.to_owned(), name: name.to_owned(), seen: None, timeout }
+        Self { api, namespace: namespace.to_owned(), name: name.to_owned(), seen: None, mirror: None, timeout }
     }
 
     /// NAMESPACE/NAME.
@@ -64,17 +66,29 @@ impl LeaseObject {
         Ok(self.seen.as_ref().map(record))
     }
 
+    /// What every write puts on it from now on, unless it carries one of a later term; none: what it carries stays.
+    pub(super) fn set_mirror(&mut self, mirror: Option<Mirror>) {
+        self.mirror = mirror;
+    }
+
+    /// What it carried when it was last read or written.
+    pub(super) fn mirror(&self) -> Option<Mirror> {
+        Mirror::of(self.seen.as_ref()?.metadata.annotations.as_ref())
+    }
+
     /// Creates it, unless there is one.
     pub(super) async fn create(&mut self, record: &Record) -> Result<Record, LeaseError> {
-        let lease = Lease { metadata: self.metadata(), spec: Some(spec(record, None)) };
+        let mut lease = Lease { metadata: self.metadata(), spec: Some(spec(record, None)) };
+        self.annotate(&mut lease);
         let created = self.within(self.api.create(&PostParams::default(), &lease)).await?;
         Ok(self.stored(created))
     }
 
-    /// Replaces it, unless it is another version than the one last seen. Foreign labels and fields stay.
+    /// Replaces it, unless it is another version than the one last seen. Foreign labels, annotations and fields stay.
     pub(super) async fn replace(&mut self, record: &Record) -> Result<Record, LeaseError> {
         let mut lease = self.seen.clone().unwrap_or_else(|| Lease { metadata: self.metadata(), spec: None });
         lease.spec = Some(spec(record, lease.spec.take()));
+        self.annotate(&mut lease);
         let replaced = self.within(self.api.replace(&self.name, &PostParams::default(), &lease)).await?;
         Ok(self.stored(replaced))
     }
@@ -83,6 +97,12 @@ impl LeaseObject {
         let stored = record(&lease);
         self.seen = Some(lease);
         stored
+    }
+
+    fn annotate(&self, lease: &mut Lease) {
+        if let Some(mirror) = &self.mirror {
+            mirror.write(lease.metadata.annotations.get_or_insert_default());
+        }
     }
 
     fn metadata(&self) -> ObjectMeta {

@@ -6,6 +6,7 @@ use super::*;
 use api_server::{ApiServer, Fault};
 
 mod api_server;
+mod mirror;
 
 const LEASE: Duration = Duration::from_secs(15);
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -14,6 +15,7 @@ const RETRY: Duration = Duration::from_secs(2);
 /// A running elector and all its strings.
 struct Contender {
     candidate: watch::Sender<bool>,
+    mirror: watch::Sender<Option<Mirror>>,
     leading: watch::Receiver<Option<Leading>>,
     ending: Ending,
     task: JoinHandle<Result<(), LeaseError>>,
@@ -32,8 +34,10 @@ impl Contender {
         let (candidate, candidates) = watch::channel(true);
         let (leads, leading) = watch::channel(None);
         let ending = Ending::default();
-        let task = tokio::spawn(Elector::new(server.client(), config).run(candidates, leads, ending.clone()));
-        Self { candidate, leading, ending, task }
+        let (mirror, mirrors) = watch::channel(None);
+        let elector = Elector::new(server.client(), config).with_mirror(mirrors);
+        let task = tokio::spawn(elector.run(candidates, leads, ending.clone()));
+        Self { candidate, mirror, leading, ending, task }
     }
 
     async fn leads(&mut self) -> Leading {
@@ -279,6 +283,7 @@ fn an_identity_is_the_hosts_name_and_a_random_part() {
 #[tokio::test]
 async fn without_election_a_term_ends_by_itself_where_nobody_renews_it() {
     let leading = Leading::without_election("baz");
-    assert!(leading.term(7).valid_until <= Instant::now() + Duration::from_secs(60));
-    assert_eq!(leading.term(7).epoch, 7);
+    let term = leading.term(7, &Arc::default());
+    assert!(term.valid_until <= Instant::now() + Duration::from_secs(60));
+    assert_eq!(term.epoch, 7);
 }

@@ -71,6 +71,9 @@ impl v1::identity_server::Identity for Service {
         &self,
         request: Request<v1::GetProviderInfoRequest>,
     ) -> Result<Response<v1::GetProviderInfoResponse>, Status> {
+        if let Some(hold) = &self.shared.handshake {
+            hold().await;
+        }
         self.shared.answer("GetProviderInfo", Kind::Read, request, |_, request| async move { self.info(request) }).await
     }
 

@@ -4,9 +4,15 @@ use std::time::Duration;
 use ccm_provider_sdk::fake::FakeProvider;
 use ccm_provider_sdk::v1;
 use tokio::time::timeout;
-use tonic::Code;
+use tonic::{Code, Status};
+use tonic_types::StatusExt as _;
 
 use crate::fixture::{Fixture, PATIENCE, ensure, reason, word};
+
+/// What a refusal names as the highest epoch seen.
+fn highest_epoch(status: &Status) -> Option<String> {
+    status.get_details_error_info().and_then(|info| info.metadata.get("highest_epoch").cloned())
+}
 
 async fn lost(provider: &FakeProvider, at: usize) {
     timeout(PATIENCE, provider.leaders()[at].lost()).await.expect("the leadership ends");
@@ -71,7 +77,8 @@ async fn an_older_epoch_is_refused_even_after_its_successor_has_gone() {
 
     for stale in [word(4, "core-a", PATIENCE), word(5, "core-b", PATIENCE)] {
         let mut lead = fixture.open_lead(stale).await;
-        assert_eq!(reason(&lead.acknowledged().await.unwrap_err()), "NOT_LEADING");
+        let refusal = lead.acknowledged().await.unwrap_err();
+        assert_eq!((reason(&refusal).as_str(), highest_epoch(&refusal).as_deref()), ("NOT_LEADING", Some("5")));
     }
     assert_eq!(provider.leaders().len(), 1);
 }
@@ -146,7 +153,7 @@ async fn a_mutation_needs_the_epoch_and_the_cluster_of_the_open_stream() {
     let provider = FakeProvider::whole();
     let fixture = Fixture::of(&provider).await;
     let mut client = fixture.load_balancers();
-    let refused = |status: tonic::Status| (status.code(), reason(&status)) == (Code::FailedPrecondition, "NOT_LEADING".into());
+    let refused = |status: Status| (status.code(), reason(&status)) == (Code::FailedPrecondition, "NOT_LEADING".into());
 
     assert!(refused(client.ensure_load_balancer(ensure("s", 3, 1)).await.unwrap_err()));
     let _lead = fixture.lead(3).await;

@@ -157,7 +157,8 @@ enum FaultCommand {
     ///
     /// Faults live in memory, in the process that has the cloud: the provider, or `cloud` where it runs by itself. A fault
     /// for all machines fails whole calls; one for some fails just their items, and hangs or spoils calls that ask for
-    /// one of them. other-identity also makes the provider close its connections, so that cores shake hands anew.
+    /// one of them. other-identity also makes the provider close its connections, so that cores shake hands anew;
+    /// handshake-hang leaves handshakes without an answer and all other calls alone.
     ///
     /// error-all, unauthenticated, throttle and hang hit calls about load balancers too. The faults lb-* hit only those:
     /// lb-error every one, lb-in-progress those that want to change something, lb-quota those that make or change a load

@@ -86,6 +86,7 @@ async fn serve(
     stop: &CancellationToken,
 ) -> anyhow::Result<()> {
     while !stop.is_cancelled() {
+        let told = info.clone();
         let identity = info.borrow_and_update().cloud_identity.clone();
         let another = async {
             // An error would mean that the cloud's watcher is gone, and then the process ends.
@@ -93,9 +94,15 @@ async fn serve(
             tracing::warn!("the cloud has become another one: closing connections, so that cores shake hands anew");
         };
         let end = async { stop.run_until_cancelled(another).await.unwrap_or(()) };
-        Server::from_args(provider(), args).serve(end).await?;
+        Server::from_args(provider(), args).hold_handshakes(move || answerable(told.clone())).serve(end).await?;
     }
     Ok(())
+}
+
+/// Returns while handshakes are answered (fault `handshake-hang`).
+async fn answerable(mut info: watch::Receiver<CloudInfo>) {
+    // An error would mean that the cloud's watcher is gone, and then the process ends.
+    let _ = info.wait_for(|info| !info.handshakes_hang).await;
 }
 
 async fn stop_at_signal(stop: CancellationToken) {

@@ -101,6 +101,7 @@ impl CloudApi for Engine {
             zones: world.layout.zones.clone(),
             auto_instances: world.auto,
             load_balancers: !self.faults.is_set(FaultName::LbOff),
+            handshakes_hang: self.faults.is_set(FaultName::HandshakeHang),
         })
     }
 

@@ -34,6 +34,8 @@ pub enum FaultName {
     Stale,
     /// The cloud is suddenly another one.
     OtherIdentity,
+    /// No handshake is answered until the fault is cleared; other calls are.
+    HandshakeHang,
     /// Every call about load balancers fails as UNAVAILABLE.
     LbError,
     /// Who wants to change a load balancer is told to wait: IN_PROGRESS.
@@ -56,6 +58,7 @@ impl FaultName {
             Self::Garbage => "garbage",
             Self::Stale => "stale",
             Self::OtherIdentity => "other-identity",
+            Self::HandshakeHang => "handshake-hang",
             Self::LbError => "lb-error",
             Self::LbInProgress => "lb-in-progress",
             Self::LbQuota => "lb-quota",
@@ -65,7 +68,7 @@ impl FaultName {
 
     /// Whether it is a property of the whole cloud, which calls don't meet one by one.
     fn is_of_the_cloud(self) -> bool {
-        matches!(self, Self::OtherIdentity | Self::LbOff)
+        matches!(self, Self::OtherIdentity | Self::HandshakeHang | Self::LbOff)
     }
 
     fn is_of_load_balancers(self) -> bool {

@@ -127,6 +127,9 @@ pub struct CloudInfo {
     pub auto_instances: bool,
     /// Whether it has load balancers (fault `lb-off`).
     pub load_balancers: bool,
+    /// Whether its providers answer no handshake (fault `handshake-hang`).
+    #[serde(default)]
+    pub handshakes_hang: bool,
 }
 
 /// Asks for one machine. With a providerID a machine of the same name with another id is not the one.

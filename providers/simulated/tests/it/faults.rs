@@ -79,6 +79,19 @@ async fn a_hanging_call_is_answered_once_the_fault_is_cleared() {
 }
 
 #[tokio::test]
+async fn a_hanging_handshake_leaves_other_calls_alone_and_is_answered_once_the_fault_is_cleared() {
+    let provider = provider().await;
+    provider.ctl(&["fault", "set", "handshake-hang"]);
+    let handshake = provider.info();
+    tokio::pin!(handshake);
+    assert!(timeout(Duration::from_millis(100), &mut handshake).await.is_err(), "it was answered");
+    assert_eq!(provider.state("a").await, Some(InstanceState::Running));
+    assert!(timeout(Duration::ZERO, &mut handshake).await.is_err(), "it was answered");
+    provider.ctl(&["fault", "clear", "handshake-hang"]);
+    handshake.await.unwrap();
+}
+
+#[tokio::test]
 async fn stale_answers_do_not_move_and_say_from_when_they_are() {
     let provider = provider().await;
     provider.ctl(&["fault", "set", "stale"]);

@@ -19,7 +19,7 @@ use crate::controllers::NodeContext;
 use crate::model::instance::{Answer, Instance, InstanceState, Lookup, NodeQuery};
 use crate::model::node::{Address, AddressType};
 use crate::model::provider_info::{Capability, Limits, ProviderInfo};
-use crate::model::term::Term;
+use crate::model::term::{Cloud, Term};
 use crate::names::taints;
 use crate::provider::{Identity, Instances, Outcome, Priority, ProviderError, ProviderState};
 use crate::runtime::cloud_health::CloudHealth;
@@ -163,7 +163,8 @@ impl World {
         let server = ApiServer::with_nodes(nodes);
         let view = Nodes::fixed(server.nodes());
         server.feed_nodes(&view);
-        let term = Term { epoch: 1, holder: "me".into(), valid_until: Instant::now() + std::time::Duration::from_hours(1) };
+        let valid_until = Instant::now() + std::time::Duration::from_hours(1);
+        let term = Term { epoch: 1, cloud: Arc::new(Cloud::of(&provider())), holder: "me".into(), valid_until };
         let (term, terms) = watch::channel(Some(term));
         let (provider, states) = watch::channel(ProviderState::Ready(Arc::new(provider())));
         let (events, receiver) = Events::queue(100_000);

@@ -15,9 +15,10 @@ use crate::cluster::gate::Gate;
 use crate::cluster::nodes::Nodes;
 use crate::cluster::patch::NodeWriter;
 use crate::cluster::scripted::ApiServer;
+use crate::cluster::state::{Beginning, StateStore};
 use crate::model::instance::{Answer, InstanceState, Lookup, NodeQuery};
 use crate::model::node::Ready;
-use crate::model::term::Term;
+use crate::model::term::{self as model, Term};
 use crate::provider::{Identity, Instances, Priority, ProviderError, ProviderState};
 use crate::runtime::cloud_health::CloudHealth;
 use crate::runtime::health::{Check, Health};
@@ -99,7 +100,8 @@ impl World {
         let nodes: Vec<_> = nodes.into_iter().collect();
         let (api, cloud) = (ApiServer::default(), Arc::new(Cloud::new()));
         let valid_until = std::time::Instant::now() + Duration::from_hours(24);
-        let (term, terms) = watch::channel(Some(Term { epoch: 1, holder: Arc::from("test"), valid_until }));
+        let of = Arc::new(model::Cloud::of(&provider()));
+        let (term, terms) = watch::channel(Some(Term { epoch: 1, cloud: of, holder: Arc::from("test"), valid_until }));
         let (provider, states) = watch::channel(ProviderState::Ready(Arc::new(provider())));
         let (events, notes) = Events::queue(10_000);
         let health = Health::default();
@@ -129,7 +131,7 @@ impl World {
     /// The same, with the view that there is.
     pub async fn run_on(&mut self, time: Duration) {
         let shutdown = CancellationToken::new();
-        let store = StateStore::new(self.api.client(), "simulated");
+        let store = self.begun();
         let running = tokio::spawn(run(self.ctx.clone(), store, LifecycleConfig::default(), shutdown.clone()));
         tokio::time::sleep(time).await;
         shutdown.cancel();
@@ -137,6 +139,18 @@ impl World {
         while let Ok(note) = self.notes.try_recv() {
             self.told.push(note);
         }
+    }
+
+    /// The state of the term that [`World::new`] has begun: its identity and epoch are in the ConfigMap.
+    fn begun(&self) -> TermStore {
+        let mut map =
+            self.api.object(MAP).unwrap_or_else(|| json!({ "metadata": { "name": "ccm-core-simulated", "uid": "map" } }));
+        map["data"]["cloud-identity"] = json!(IDENTITY);
+        map["data"]["epoch"] = json!("1");
+        self.api.put(MAP, map);
+        let (store, gate) = (StateStore::new(self.api.client(), "simulated"), self.ctx.writer.gate().clone());
+        let beginning = Beginning { identity: IDENTITY.to_owned(), epoch: 1 };
+        TermStore::begun(store, beginning, gate, self.ctx.events.clone())
     }
 
     /// Puts a node into the API server, past the controller's view of it.

@@ -20,7 +20,7 @@ use crate::config::services::Drift;
 use crate::controllers::service::decide::Classes;
 use crate::controllers::service::{ServiceConfig, ServiceContext};
 use crate::model::provider_info::{Capability, Limits, ProviderInfo};
-use crate::model::term::Term;
+use crate::model::term::{Cloud as TermCloud, Term};
 use crate::names;
 use crate::provider::{Identity, LoadBalancers, ProviderError, ProviderState};
 use crate::runtime::cloud_health::CloudHealth;
@@ -147,7 +147,8 @@ impl World {
         let (services, nodes) = (Services::fixed(server.services()), Nodes::fixed(server.nodes()));
         server.feed_services(&services);
         server.feed_nodes(&nodes);
-        let term = Term { epoch: 7, holder: "me".into(), valid_until: Instant::now() + Duration::from_hours(1) };
+        let valid_until = Instant::now() + Duration::from_hours(1);
+        let term = Term { epoch: 7, cloud: Arc::new(TermCloud::of(&provider())), holder: "me".into(), valid_until };
         let (events, notes) = Events::queue(100_000);
         Self {
             server,

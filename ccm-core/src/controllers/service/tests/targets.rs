@@ -203,3 +203,18 @@ async fn a_restart_without_nodes_takes_no_target_away_and_a_new_service_does_not
     assert_eq!(world.cloud.made(Verb::Plan)[0].targets, ["n1"]);
     running.stop().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_is_made_right_after_a_node_has_joined_gets_that_node_at_once() {
+    let (mut world, running) = settled(1, [node("n0")]).await;
+    world.server.put_node(node("n1"));
+    settle().await;
+    world.server.put_service(service("new"));
+    until("both were given the node", || world.cloud.count(Verb::Ensure) == 1 && world.cloud.count(Verb::Update) == 1).await;
+    pass(SECOND * 2).await;
+    let ensured = world.cloud.made(Verb::Ensure);
+    assert_eq!((ensured.len(), ensured[0].targets.as_slice()), (1, &["n0".to_owned(), "n1".to_owned()][..]));
+    assert_eq!(updates(&world), [["n0", "n1"]], "the other one is updated in its time");
+    assert!(!world.reasons().contains(&events::UNAVAILABLE_LOAD_BALANCER.to_owned()));
+    running.stop().await;
+}

@@ -1,10 +1,11 @@
 //! What goes wrong, and who hears of it. How long it is left alone then is told in `pauses.rs`.
 use serde_json::json;
 
-use super::fixtures::{Reply, Verb, World, finished, key, node, refusal, service, with};
+use super::fixtures::{Reply, Verb, World, finished, key, node, provider, refusal, service, with};
 use super::{SECOND, pass, settle, start, until};
 use crate::cluster::events::Grade;
 use crate::controllers::service::Duration;
+use crate::model::provider_info::ProviderInfo;
 use crate::model::service::Condition;
 use crate::names::events;
 use crate::provider::Outcome;
@@ -167,6 +168,23 @@ async fn a_service_is_not_let_go_on_the_word_of_another_cloud() {
     assert!(world.server.service(&key("a")).unwrap().has_finalizer());
     *world.identity.refusal.lock() = None;
     until("a is gone", || world.server.service(&key("a")).is_none()).await;
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_is_not_let_go_by_the_answer_of_the_cloud_before_one_that_was_accepted_meanwhile() {
+    let mut world = World::new([finished("a")], []);
+    world.cloud.hold(Verb::Delete);
+    let running = start(&world);
+    world.delete("a");
+    until("the removal runs", || world.cloud.count(Verb::Delete) == 1).await;
+    world.becomes(ProviderInfo { cloud_identity: "accepted meanwhile".to_owned(), ..provider() });
+    world.cloud.release(Verb::Delete);
+    pass(30 * SECOND).await;
+    assert!(world.server.service(&key("a")).unwrap().has_finalizer());
+    assert_eq!(world.server.service_writes(&key("a")), Vec::<&str>::new());
+    assert_eq!(world.cloud.count(Verb::Delete), 1, "nothing is begun under the term of the first cloud");
+    assert_eq!(world.reasons(), [events::DELETING_LOAD_BALANCER]);
     running.stop().await;
 }
 

@@ -1,5 +1,5 @@
 //! An API server that has one lease: optimistic concurrency is real, answers can be scripted, and every call is written down.
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use http::{Method, Request, Response};
@@ -67,6 +67,23 @@ impl ApiServer {
         let mut lease = state.lease.take().unwrap_or_default();
         change(lease.spec.get_or_insert_default());
         state.store(lease);
+    }
+
+    /// Another process gives the lease these annotations.
+    pub(super) fn annotate(&self, annotations: BTreeMap<String, String>) {
+        let mut state = self.state.lock();
+        let mut lease = state.lease.take().unwrap_or_default();
+        lease.metadata.annotations = Some(annotations);
+        state.store(lease);
+    }
+
+    pub(super) fn annotations(&self) -> BTreeMap<String, String> {
+        self.state.lock().lease.clone().and_then(|lease| lease.metadata.annotations).unwrap_or_default()
+    }
+
+    /// The lease is gone.
+    pub(super) fn delete(&self) {
+        self.state.lock().lease = None;
     }
 
     /// What becomes of the next calls, one each.

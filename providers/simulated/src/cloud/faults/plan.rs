@@ -33,7 +33,7 @@ impl Call {
             FaultName::LbError => self != Self::Machines,
             FaultName::LbInProgress => self == Self::FindLoadBalancers { to_change: true },
             FaultName::LbQuota => self == Self::PutLoadBalancer,
-            FaultName::OtherIdentity | FaultName::LbOff => false,
+            FaultName::OtherIdentity | FaultName::HandshakeHang | FaultName::LbOff => false,
         }
     }
 }
@@ -99,7 +99,7 @@ impl Plan {
             FaultName::ErrorAll | FaultName::Unauthenticated | FaultName::Throttle | FaultName::LbError | FaultName::LbQuota => {
                 self.fail(spec, &hits);
             }
-            FaultName::OtherIdentity | FaultName::LbOff => return false,
+            FaultName::OtherIdentity | FaultName::HandshakeHang | FaultName::LbOff => return false,
         }
         true
     }

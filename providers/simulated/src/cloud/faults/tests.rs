@@ -97,6 +97,7 @@ fn calls_about_load_balancers_meet_the_faults_that_concern_them() {
         (FaultName::LbInProgress, [false, false, true, false, false]),
         (FaultName::LbQuota, [false, false, false, true, false]),
         (FaultName::LbOff, [false; 5]),
+        (FaultName::HandshakeHang, [false; 5]),
     ];
     for (fault, expected) in table {
         assert_eq!(CALLS.map(|call| call.meets(fault)), expected, "{}", fault.as_str());

@@ -1,0 +1,158 @@
+//! The controllers of one term: which run, and what each is given. When they start and stop is for the term to say.
+use std::sync::Arc;
+
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::Tenures;
+use crate::cluster::events::Events;
+use crate::cluster::nodes::Nodes;
+use crate::cluster::patch::{NodeWriter, ServiceWriter};
+use crate::cluster::services::Services;
+use crate::cluster::state::TermStore;
+use crate::controllers::NodeContext;
+use crate::controllers::node::{self, NodeConfig};
+use crate::controllers::node_lifecycle::{self, LifecycleConfig};
+use crate::controllers::service::decide::Classes;
+use crate::controllers::service::{self, ServiceConfig, ServiceContext};
+use crate::names;
+use crate::runtime::cloud_health::CloudHealth;
+use crate::runtime::metrics::ControllerMetrics;
+
+impl Tenures {
+    /// Starts those that the flags ask for.
+    pub(super) fn controllers(&self, store: TermStore, stop: &CancellationToken) -> JoinSet<()> {
+        let mut tasks = JoinSet::new();
+        let (nodes, watch) = Nodes::watch(self.parts.clients.watches.clone());
+        assist(&mut tasks, stop, watch);
+        let cloud = CloudHealth::new(self.parts.health.clone());
+        // First, so that it knows a first installation from one whose nodes carry our annotation already.
+        if self.parts.config.controllers.runs(names::controllers::NODE_LIFECYCLE) {
+            let context = self.context(names::controllers::NODE_LIFECYCLE, &nodes, &cloud, &mut tasks, stop);
+            let lifecycle = node_lifecycle::run(context, store, self.lifecycle_config(), stop.clone());
+            self.spawn(&mut tasks, "cloud-node-lifecycle", lifecycle);
+        }
+        if self.parts.config.controllers.runs(names::controllers::NODE) {
+            let context = self.context(names::controllers::NODE, &nodes, &cloud, &mut tasks, stop);
+            self.spawn(&mut tasks, "cloud-node", node::run(context, self.node_config(), stop.clone()));
+        }
+        if self.parts.config.controllers.runs(names::controllers::SERVICE) {
+            let context = self.service_context(&nodes, &cloud, &mut tasks, stop);
+            self.spawn(&mut tasks, "service", service::run(context, self.service_config(), stop.clone()));
+        }
+        tasks
+    }
+
+    /// Runs a controller, and says so under the name that Go's metric has for it.
+    fn spawn(&self, tasks: &mut JoinSet<()>, metric: &'static str, controller: impl Future<Output = ()> + Send + 'static) {
+        let running = Running::new(self.parts.metrics.controllers.clone(), metric);
+        tasks.spawn(async move {
+            controller.await;
+            drop(running);
+        });
+    }
+
+    fn context(
+        &self,
+        controller: &str,
+        nodes: &Nodes,
+        cloud: &CloudHealth,
+        tasks: &mut JoinSet<()>,
+        stop: &CancellationToken,
+    ) -> NodeContext {
+        let client = self.parts.client.clone();
+        let (events, writer) = Events::start(client.clone(), controller, &self.parts.identity);
+        assist(tasks, stop, writer);
+        NodeContext {
+            nodes: nodes.clone(),
+            writer: NodeWriter::new(client, self.gate.clone()),
+            events,
+            instances: Arc::clone(&self.wires.instances),
+            identity: Arc::new(self.wires.handle.clone()),
+            provider: self.wires.handle.state(),
+            metrics: self.parts.metrics.nodes.clone(),
+            health: self.parts.health.clone(),
+            cloud: cloud.clone(),
+        }
+    }
+
+    fn service_context(
+        &self,
+        nodes: &Nodes,
+        cloud: &CloudHealth,
+        tasks: &mut JoinSet<()>,
+        stop: &CancellationToken,
+    ) -> ServiceContext {
+        let client = self.parts.client.clone();
+        let (events, writer) = Events::start(client.clone(), names::SERVICE_EVENT_SOURCE, &self.parts.identity);
+        assist(tasks, stop, writer);
+        let (services, watch) = Services::watch(self.parts.clients.watches.clone());
+        assist(tasks, stop, watch);
+        ServiceContext {
+            services,
+            nodes: nodes.clone(),
+            writer: ServiceWriter::new(client, self.gate.clone()),
+            events,
+            load_balancers: Arc::new(self.wires.handle.load_balancers()),
+            identity: Arc::new(self.wires.handle.clone()),
+            provider: self.wires.handle.state(),
+            metrics: self.parts.metrics.services.clone(),
+            health: self.parts.health.clone(),
+            cloud: cloud.clone(),
+        }
+    }
+
+    fn service_config(&self) -> ServiceConfig {
+        let services = &self.parts.config.services;
+        ServiceConfig {
+            concurrent_syncs: services.concurrent_syncs,
+            classes: Classes { listed: services.classes.clone(), default: services.serve_default_class },
+            drift: services.drift,
+            drift_period: services.drift_period,
+        }
+    }
+
+    fn node_config(&self) -> NodeConfig {
+        let nodes = &self.parts.config.nodes;
+        NodeConfig { status_update_frequency: nodes.status_update_frequency, concurrent_writes: nodes.concurrent_syncs }
+    }
+
+    fn lifecycle_config(&self) -> LifecycleConfig {
+        let deletion = &self.parts.config.deletion;
+        LifecycleConfig {
+            monitor_period: self.parts.config.nodes.monitor_period,
+            confirmation: deletion.confirmation,
+            window: deletion.window,
+            zone_fraction: deletion.zone_fraction,
+            limit: deletion.limit as usize,
+            uninitialized_grace: deletion.uninitialized_grace,
+        }
+    }
+}
+
+/// Runs what serves the controllers, until they are told to stop.
+fn assist(tasks: &mut JoinSet<()>, stop: &CancellationToken, task: impl Future<Output = ()> + Send + 'static) {
+    let stop = stop.clone();
+    tasks.spawn(async move {
+        stop.run_until_cancelled(task).await;
+    });
+}
+
+/// Counts a controller as running until it is dropped, however it ends.
+struct Running {
+    metrics: ControllerMetrics,
+    name: &'static str,
+}
+
+impl Running {
+    fn new(metrics: ControllerMetrics, name: &'static str) -> Self {
+        metrics.set_running(name, true);
+        Self { metrics, name }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.metrics.set_running(self.name, false);
+    }
+}
