@@ -81,11 +81,13 @@ fn sentences() -> Vec<String> {
             blocks.push(String::new());
         }
         let line = line.strip_prefix("- ").unwrap_or(line);
-        blocks.last_mut().unwrap().push_str(&format!("{line} "));
+        blocks.last_mut().unwrap().extend([line, " "]);
     }
-    let split = |block: String| match block.starts_with('|') {
-        true => vec![block],
-        false => block.replace(".** ", ".**\n").replace(". ", ".\n").lines().map(|it| it.trim().to_owned()).collect(),
+    let split = |block: String| -> Vec<String> {
+        if block.starts_with('|') {
+            return vec![block];
+        }
+        block.replace(".** ", ".**\n").replace(". ", ".\n").lines().map(|it| it.trim().to_owned()).collect()
     };
     blocks.into_iter().flat_map(split).filter(|it| !it.is_empty()).collect()
 }

@@ -8,7 +8,7 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2
 
-from plain_client import CLUSTER, DEADLINE_SECONDS, add_ssh_key, error_info, lead_request, leading, look_up, shake_hands
+from plain_client import CLUSTER, DEADLINE_SECONDS, LoadBalancers, add_ssh_key, error_info, lead_request, leading, look_up, shake_hands
 
 
 def test_the_handshake_describes_the_provider(bindings, channel):
@@ -90,8 +90,9 @@ def test_an_unknown_volume_and_a_foreign_one_are_told_apart(bindings, channel):
 
 def test_a_mutating_call_without_leadership_is_refused(bindings, channel):
     shake_hands(bindings, channel)
+    balancers = LoadBalancers(bindings, channel)
     with pytest.raises(grpc.RpcError) as caught:
-        add_ssh_key(bindings, channel, epoch=1)
+        balancers.delete(1, balancers.service("web"))
     assert caught.value.code() == grpc.StatusCode.FAILED_PRECONDITION
     info = error_info(caught.value)
     assert (info.domain, info.reason) == ("ccm.provider.v1", "NOT_LEADING")
@@ -106,12 +107,19 @@ def test_a_lead_stream_acknowledges_its_epoch_and_fences_older_ones(bindings, ch
             next(identity.Lead(iter([lead_request(bindings, epoch=6)]), timeout=DEADLINE_SECONDS))
         refusal = error_info(older.value)
         assert (refusal.reason, refusal.metadata["highest_epoch"]) == ("NOT_LEADING", "7")
-        with pytest.raises(grpc.RpcError) as stale:
-            add_ssh_key(bindings, channel, epoch=6)
-        assert error_info(stale.value).reason == "NOT_LEADING"
-        with pytest.raises(grpc.RpcError) as admitted:
-            add_ssh_key(bindings, channel, epoch=7)
-        assert error_info(admitted.value).reason == "NOT_IMPLEMENTED"
+        balancers = LoadBalancers(bindings, channel)
+        for other in (6, 8):
+            with pytest.raises(grpc.RpcError) as stale:
+                balancers.delete(other, balancers.service("web"))
+            assert error_info(stale.value).reason == "NOT_LEADING"
+        assert balancers.delete(7, balancers.service("web")).WhichOneof("outcome") == "done"
+
+
+def test_a_method_that_is_not_served_says_so_before_it_asks_who_leads(bindings, channel):
+    shake_hands(bindings, channel)
+    with pytest.raises(grpc.RpcError) as caught:
+        add_ssh_key(bindings, channel, epoch=1)
+    assert (caught.value.code(), error_info(caught.value).reason) == (grpc.StatusCode.UNIMPLEMENTED, "NOT_IMPLEMENTED")
 
 
 def test_what_is_not_served_answers_unimplemented(bindings, channel):
