@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use ccm_core::causes;
 use ccm_test_support::process;
 use clap::Parser;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -44,7 +45,7 @@ async fn main() -> ExitCode {
     match show(&Args::parse()).await {
         Ok(code) => code,
         Err(error) => {
-            Screen::new().failure(&format!("{error:#}"));
+            Screen::new().failure(&causes::line(error.as_ref()));
             ExitCode::FAILURE
         }
     }

@@ -3,10 +3,12 @@ use std::fs;
 use std::os::unix::net::UnixListener;
 
 use anyhow::Result;
+use ccm_test_support::binaries::Binaries;
 use ccm_test_support::kubelet::names;
 use ccm_test_support::process::tail;
 use ccm_test_support::wait::{PATIENCE, eventually};
 use ccm_test_support::world::World;
+use tokio::process::Command;
 
 use crate::herd::Herd;
 
@@ -25,6 +27,18 @@ async fn a_core_that_starts_before_its_provider_says_so_and_begins_when_it_comes
     core.stop().await?;
     provider.stop().await?;
     world.end().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_core_without_its_kubeconfig_says_why_once_and_ends() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let endpoint = format!("--provider-endpoint=unix://{}", dir.path().join("provider.sock").display());
+    let mut core = Command::new(&Binaries::get().await?.core);
+    core.args([&endpoint, "--secure-port=0", "--kubeconfig"]).arg(dir.path().join("nope")).kill_on_drop(true);
+    let output = core.output().await?;
+    let said = String::from_utf8(output.stderr)?;
+    assert_eq!((output.status.code(), said.matches("No such file or directory").count()), (Some(1), 1), "{said}");
+    Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
