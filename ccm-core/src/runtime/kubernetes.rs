@@ -67,6 +67,12 @@ async fn connection(config: &KubernetesConfig) -> Result<kube::Config, ConnectEr
     if let Some(master) = &config.master {
         connection.cluster_url = master.parse()?;
     }
+    if connection.accept_invalid_certs {
+        tracing::warn!(
+            "the kubeconfig sets insecure-skip-tls-verify: the certificate of the API server is not verified; \
+             give the kubeconfig the cluster's CA as certificate-authority-data instead"
+        );
+    }
     Ok(connection)
 }
 
