@@ -83,7 +83,7 @@ async fn show(args: &Args) -> Result<ExitCode> {
 }
 
 async fn prepare(args: &Args) -> Result<(Stage, Screen)> {
-    Screen::new().heading("Building what is not built yet (the first time takes minutes)");
+    Screen::new().heading("Building a control plane and two versions of the provider (the first time takes minutes)");
     let other_build = stage::build(args.kubeconfig.is_none()).await?;
     // The show's clock starts when everything is there.
     let screen = Screen::new();
