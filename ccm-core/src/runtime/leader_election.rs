@@ -12,6 +12,7 @@ use tokio::time::{Instant as Tick, sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
+use crate::cluster::presence::Presence;
 use crate::cluster::state::mirror::Mirror;
 use crate::config::LeaderElectionConfig;
 use crate::model::term::{Cloud, Term};
@@ -125,6 +126,7 @@ pub struct Elector {
     known: Option<Observation>,
     metrics: Option<LeaderMetrics>,
     mirror: Option<watch::Receiver<Option<Mirror>>>,
+    presence: Presence,
 }
 
 /// How holding the lease ended.
@@ -148,6 +150,7 @@ impl Elector {
             known: None,
             metrics: None,
             mirror: None,
+            presence: Presence::default(),
         }
     }
 
@@ -190,6 +193,13 @@ impl Elector {
         Ok(())
     }
 
+    /// Tries again at once when the API server is back.
+    #[must_use]
+    pub fn with_presence(mut self, presence: Presence) -> Self {
+        self.presence = presence;
+        self
+    }
+
     /// Tries until the lease is held; none: the process ends.
     async fn acquire(&mut self, candidate: &mut watch::Receiver<bool>, ending: &Ending) -> Option<Leading> {
         loop {
@@ -205,11 +215,12 @@ impl Elector {
                     return Some(leading);
                 }
                 Ok(None) => debug!(lease = self.lease.describe(), "the lease is another's"),
-                Err(error) => warn!(%error, "could not acquire the lease"),
+                Err(error) => self.failed(&error, "could not acquire the lease"),
             }
             let pause = self.config.retry_period.mul_f64(1.0 + JITTER * rand::random::<f64>());
             tokio::select! {
                 () = sleep(pause) => {}
+                () = self.presence.returned() => {}
                 () = ending.shutdown.cancelled() => return None,
             }
         }
@@ -237,11 +248,21 @@ impl Elector {
                     self.publish(leading, Some(held.clone()));
                 }
                 Ok(Ok(None)) | Err(_) => return End::Lost,
-                Ok(Err(error)) => warn!(%error, "could not renew the lease"),
+                Ok(Err(error)) => self.failed(&error, "could not renew the lease"),
             }
             if now() >= held.valid_until {
                 return End::Lost;
             }
+        }
+    }
+
+    /// That the API server is away is said once for all.
+    fn failed(&self, error: &LeaseError, what: &str) {
+        if error.is_unanswered() {
+            self.presence.doubt();
+            debug!(%error, "{what}");
+        } else {
+            warn!(%error, "{what}");
         }
     }
 
