@@ -25,7 +25,7 @@ pub mod lead;
 pub mod load_balancers;
 pub mod metrics;
 #[cfg(test)]
-mod scripted;
+pub(crate) mod scripted;
 pub mod session;
 mod zones;
 

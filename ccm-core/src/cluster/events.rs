@@ -13,6 +13,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::model::node::Node;
@@ -110,9 +111,19 @@ impl Events {
 
     /// Queues an event; at once, whatever the API server does.
     pub fn publish(&self, note: Note) {
-        if self.queue.try_send(note).is_err() {
-            let dropped = self.dropped.fetch_add(1, Ordering::Relaxed) + 1;
-            tracing::warn!(dropped, "too many events are waiting; one was dropped");
+        match self.queue.try_send(note) {
+            Ok(()) => {}
+            Err(TrySendError::Full(_)) => {
+                let dropped = self.dropped.fetch_add(1, Ordering::Relaxed) + 1;
+                tracing::warn!(dropped, "too many events are waiting; one was dropped");
+            }
+            Err(TrySendError::Closed(note)) => {
+                tracing::warn!(
+                    reason = note.reason,
+                    object = note.subject.name,
+                    "an event was not written: the writer of events has ended"
+                );
+            }
         }
     }
 }

@@ -111,13 +111,13 @@ impl Session {
         let (for_lead, for_hints, limit) = (board.live(), board.live(), config.deadlines.confirmation);
         let driver = Driver::new(config, shared, judge, Arc::clone(&board), confirmations);
         let work = async move {
-            let confirmations = board.watch_confirmations(limit);
-            tokio::join!(
-                driver.run(),
-                confirmations,
-                lead::keep(for_lead, term, cluster, lead_status),
-                hints::keep(for_hints, hints)
-            );
+            // None of them ends by itself. Where one does, the session is over, which its owner sees.
+            tokio::select! {
+                () = driver.run() => {}
+                () = board.watch_confirmations(limit) => {}
+                () = lead::keep(for_lead, term, cluster, lead_status) => {}
+                () = hints::keep(for_hints, hints) => {}
+            }
         };
         (handle, work)
     }
