@@ -175,6 +175,11 @@ pub struct ProviderError {
 }
 
 impl ProviderError {
+    /// Whether there was no provider to answer, or none any more: nothing is wrong with what was asked.
+    pub fn is_absence(&self) -> bool {
+        matches!(self.reason.as_str(), classify::CONNECTION_LOST | "PROVIDER_NOT_READY" | "STOPPED")
+    }
+
     /// Whether the provider failed at this very call, as the contract's tables say of these codes. Another call may succeed,
     /// which none does where the cloud is away.
     pub fn is_defect(&self) -> bool {

@@ -18,6 +18,8 @@ pub const DOMAIN: &str = "ccm.provider.v1";
 pub const MAX_MESSAGE: usize = 1024;
 /// The key of `ErrorInfo.metadata` with the highest epoch that the provider has seen.
 const HIGHEST_EPOCH: &str = "highest_epoch";
+/// The reason of a call whose connection was lost; no provider gives it.
+pub const CONNECTION_LOST: &str = "CONNECTION_LOST";
 /// A provider that says "come back later" than this has made a mistake of units.
 const MAX_RETRY: Duration = Duration::from_hours(24);
 
@@ -26,7 +28,7 @@ pub fn status(status: &Status) -> ProviderError {
     let after = status.get_details_retry_info().and_then(|info| info.retry_delay);
     if is_lost(status) {
         let message = format!("the connection to the provider was lost: {}", chain(status));
-        return ProviderError { outcome: Outcome::Unknown, reason: "UNAVAILABLE".to_owned(), message };
+        return ProviderError { outcome: Outcome::Unknown, reason: CONNECTION_LOST.to_owned(), message };
     }
     error(status.code(), reason(status), after, status.message())
 }

@@ -17,7 +17,7 @@ use super::instances::ProviderInstances;
 use super::lead::LeadStatus;
 use super::load_balancers::ProviderLoadBalancers;
 use super::metrics::ProviderMetrics;
-use super::{Identity, Judge, ProviderError, StateReceiver, capabilities, lead};
+use super::{Identity, Judge, ProviderError, ProviderState, StateReceiver, capabilities, lead};
 use board::Board;
 use driver::Driver;
 
@@ -153,10 +153,15 @@ impl Handle {
         live.ok_or_else(|| capabilities::standing(&self.state.borrow()))
     }
 
-    /// An error if another cloud is behind the socket than when the call was made: its answer does not count.
+    /// An error if another cloud is behind the socket than when the call was made: its answer does not count. It counts where
+    /// there is none, since the provider may have answered and gone. Whether anything may be written is for the gate to say.
     pub fn still_the_same_cloud(&self, then: &Live) -> Result<(), ProviderError> {
-        if self.current()?.identity == then.identity {
-            return Ok(());
+        let none = || matches!(&*self.state.borrow(), ProviderState::Disconnected { .. });
+        match self.current() {
+            Ok(live) if live.identity == then.identity => return Ok(()),
+            Ok(_) => {}
+            Err(_) if none() => return Ok(()),
+            Err(error) => return Err(error),
         }
         Err(capabilities::retry(
             "CLOUD_IDENTITY_CHANGED",
