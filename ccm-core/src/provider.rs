@@ -25,7 +25,7 @@ pub mod lead;
 pub mod load_balancers;
 pub mod metrics;
 #[cfg(test)]
-mod scripted;
+pub(crate) mod scripted;
 pub mod session;
 mod zones;
 
@@ -179,6 +179,11 @@ impl ProviderError {
     /// message that is too large.
     pub fn is_rate_limit(&self) -> bool {
         self.reason == "RATE_LIMITED"
+    }
+
+    /// Whether there was no provider to answer, or none any more: nothing is wrong with what was asked.
+    pub fn is_absence(&self) -> bool {
+        matches!(self.reason.as_str(), classify::CONNECTION_LOST | "PROVIDER_NOT_READY" | "STOPPED")
     }
 
     /// Whether the provider failed at this very call, as the contract's tables say of these codes. Another call may succeed,

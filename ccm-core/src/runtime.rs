@@ -6,20 +6,23 @@ pub mod health;
 pub mod kubernetes;
 pub mod leader_election;
 pub mod listing;
+pub mod liveness;
 pub mod logging;
 pub mod metrics;
+mod process;
 pub mod serving;
 pub mod shutdown;
 mod state_guard;
+pub mod supervisor;
 mod tenure;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use kube::Client;
 use prometheus_client::registry::Registry;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::events::Events;
@@ -36,8 +39,13 @@ use health::{Check, Health};
 use kubernetes::clients::Clients;
 use leader_election::{Elector, ElectorConfig, Ending, Leading};
 use metrics::{ControllerMetrics, LeaderMetrics, NodeMetrics, ProcessMetrics, ServiceMetrics};
+use process::{govern, tasks};
 use serving::{Endpoints, Server};
+use supervisor::{Ended, How, Supervisor};
 use tenure::Tenures;
+
+/// How long the last events may take to be written when a term or the process ends.
+const LAST_EVENTS: Duration = Duration::from_secs(5);
 
 /// Why the process cannot go on.
 #[derive(Debug, thiserror::Error)]
@@ -48,35 +56,43 @@ pub enum RunError {
     /// Health and metrics cannot be served.
     #[error(transparent)]
     Serving(#[from] serving::ServingError),
+    /// A task of the process ended although nothing had asked it to. The lease was given back.
+    #[error("{0}; the process ends to be started again")]
+    Task(#[from] Ended),
 }
 
-/// Runs until `shutdown` is cancelled: then the controllers stop, running writes end, and the lease is given back.
+/// Runs until `shutdown` is cancelled: then the controllers stop, running writes end, the lease is given back, and the last events
+/// are written. The same, and an error, where a task of the process ends early.
 pub async fn run(config: Config, shutdown: CancellationToken) -> Result<(), RunError> {
     config.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
     let mut registry = Registry::default();
     let metrics = Metrics::new(&mut registry);
     let health = Health::default();
     health.set(candidacy::CONCERN, Check::Failed("the provider has not been connected to yet".to_owned()));
-    let mut background = JoinSet::new();
+    let mut background = Supervisor::new(health.liveness().clone());
     serve(&config, &health, registry, &mut background).await?;
     let clients = kubernetes::clients(&config.kubernetes).await?;
     let client = clients.requests.clone();
-    background.spawn(clients.presence.clone().watch(clients.probe.clone()));
-    let Some(cluster_uid) = kubernetes::cluster_uid(&client, &health, &shutdown).await? else { return Ok(()) };
+    background.spawn(tasks::PRESENCE, clients.presence.clone().watch(clients.probe.clone()));
+    let cluster_uid = tokio::select! {
+        uid = kubernetes::cluster_uid(&client, &health, &shutdown) => uid?,
+        ended = background.next() => return Err(ended.into()),
+    };
+    let Some(cluster_uid) = cluster_uid else { return Ok(()) };
     let identity = leader_election::identity();
     let parts = Parts { config, client, clients, cluster_uid, identity, metrics, health };
-    parts.run(&mut background, shutdown).await;
+    let ran = parts.run(&mut background, shutdown).await;
     background.shutdown().await;
     tracing::info!("stopped");
-    Ok(())
+    Ok(ran?)
 }
 
 /// Health and metrics, from before anything else and until the very end.
-async fn serve(config: &Config, health: &Health, registry: Registry, background: &mut JoinSet<()>) -> Result<(), RunError> {
+async fn serve(config: &Config, health: &Health, registry: Registry, background: &mut Supervisor) -> Result<(), RunError> {
     let Some(address) = config.serving.address else { return Ok(()) };
     let endpoints = Endpoints::new(config, health.clone(), Arc::new(registry))?;
     let server = Server::bind(address).await?;
-    background.spawn(async move {
+    background.spawn(tasks::SERVING, async move {
         if let Err(error) = server.serve(endpoints, CancellationToken::new()).await {
             tracing::error!("{error}");
         }
@@ -118,24 +134,48 @@ struct Parts {
 }
 
 impl Parts {
-    async fn run(self, background: &mut JoinSet<()>, shutdown: CancellationToken) {
+    async fn run(self, background: &mut Supervisor, shutdown: CancellationToken) -> Result<(), Ended> {
+        let stop = shutdown.child_token();
         let (term, terms) = watch::channel::<Option<Term>>(None);
         let (events, writer) = Events::start(self.client.clone(), self.clients.presence.clone(), "ccm-core", &self.identity);
-        background.spawn(writer);
+        background.spawn(tasks::EVENTS, writer);
         let (handle, instances) = self.session(terms, events.clone(), background);
-        let (candidate, candidates) = watch::channel(false);
+        let (resting, rests) = watch::channel(false);
+        let candidates = self.candidacy(&handle, rests, background);
+        let (leading, leadings) = watch::channel::<Option<Leading>>(None);
+        self.health.liveness().watch_lease(leadings.clone());
+        let ending = Ending { shutdown: stop.clone(), release: CancellationToken::new() };
+        let (mirror, mirrors) = watch::channel(None);
+        background.spawn(tasks::ELECTION, self.election(candidates, leading, mirrors, ending.clone()));
+        let replacement = self.elector();
+
+        let wires = tenure::Wires { handle, instances, events, term, mirror, resting };
+        let tenures = Tenures::new(self, wires);
+        let ended = govern(background, &stop, tenures.serve(leadings, &stop)).await;
+        tenures.withdraw();
+        ending.release.cancel();
+        if let Some(How::Panicked(_)) | None = background.finished(tasks::ELECTION).await
+            && let Some(elector) = replacement
+            && let Err(error) = elector.give_back().await
+        {
+            tracing::warn!(%error, "the lease was not given back; another replica takes over when it has expired");
+        }
+        tenures.end().await;
+        // The writer of events ends with those who have some.
+        [tasks::SESSION, tasks::BATCHES, tasks::CANDIDACY, tasks::ELIGIBILITY].iter().for_each(|task| background.abort(task));
+        if timeout(LAST_EVENTS, background.finished(tasks::EVENTS)).await.is_err() {
+            tracing::warn!("the last events were not written in time");
+        }
+        ended.map_or(Ok(()), Err)
+    }
+
+    fn candidacy(&self, handle: &Handle, rests: watch::Receiver<bool>, background: &mut Supervisor) -> watch::Receiver<bool> {
+        let ((usable, usables), (candidate, candidates)) = (watch::channel(false), watch::channel(false));
         let provider = self.metrics.provider.clone();
         let candidacy = Candidacy::new(handle.state(), self.config.provider.grace, self.health.clone(), provider);
-        background.spawn(candidacy.run(candidate));
-
-        let (leading, leadings) = watch::channel::<Option<Leading>>(None);
-        let ending = Ending { shutdown: shutdown.clone(), release: CancellationToken::new() };
-        let (mirror, mirrors) = watch::channel(None);
-        let election = tokio::spawn(self.election(candidates, leading, mirrors, ending.clone()));
-        let wires = tenure::Wires { handle, instances, events, term, mirror };
-        Tenures::new(self, wires).serve(leadings, &shutdown).await;
-        ending.release.cancel();
-        drop(election.await);
+        background.spawn(tasks::CANDIDACY, candidacy.run(usable));
+        background.spawn(tasks::ELIGIBILITY, candidacy::eligibility(usables, rests, candidate));
+        candidates
     }
 
     /// The session with the provider and everything that lives as long.
@@ -143,19 +183,28 @@ impl Parts {
         &self,
         terms: watch::Receiver<Option<Term>>,
         events: Events,
-        background: &mut JoinSet<()>,
+        background: &mut Supervisor,
     ) -> (Handle, Arc<dyn Instances>) {
         let judge = Acceptance::new(self.records(), &self.config.provider, events, &self.cluster_uid, terms.clone());
         let (handle, session) = Session::start(self.session_config(), Arc::new(judge), terms);
-        background.spawn(session);
+        background.spawn(tasks::SESSION, session);
         let (instances, batches) = handle.instances();
-        background.spawn(batches);
+        background.spawn(tasks::BATCHES, batches);
         (handle, Arc::new(instances))
     }
 
     fn records(&self) -> Records {
         let accept = self.config.provider.accept_cloud_identity.as_ref();
         Records::new(self.client.clone(), &self.config.leader_election, accept)
+    }
+
+    /// None where there is no election.
+    fn elector(&self) -> Option<Elector> {
+        let config = || ElectorConfig::new(&self.config.leader_election, self.identity.clone());
+        self.config
+            .leader_election
+            .enabled
+            .then(|| Elector::new(self.clients.election.clone(), config()).with_presence(self.clients.presence.clone()))
     }
 
     fn session_config(&self) -> SessionConfig {
@@ -184,11 +233,7 @@ impl Parts {
         mirrors: watch::Receiver<Option<Mirror>>,
         ending: Ending,
     ) -> impl Future<Output = ()> + Send + 'static {
-        let elector = self.config.leader_election.enabled.then(|| {
-            let config = ElectorConfig::new(&self.config.leader_election, self.identity.clone());
-            let elector = Elector::new(self.clients.election.clone(), config);
-            elector.with_metrics(self.metrics.leader.clone()).with_mirror(mirrors).with_presence(self.clients.presence.clone())
-        });
+        let elector = self.elector().map(|elector| elector.with_metrics(self.metrics.leader.clone()).with_mirror(mirrors));
         let identity = self.identity.clone();
         async move {
             let Some(elector) = elector else { return lead_alone(&identity, candidates, &leading, &ending).await };

@@ -18,6 +18,7 @@ mod life;
 mod listing;
 mod outages;
 mod restarts;
+mod sigterm;
 mod start_up;
 mod targets;
 mod wishes;

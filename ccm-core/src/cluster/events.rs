@@ -122,9 +122,15 @@ impl Events {
     /// Queues an event; at once, whatever the API server does.
     pub fn publish(&self, note: Note) {
         match self.queue.try_send(note) {
+            Ok(()) => {}
             Err(TrySendError::Full(_)) => drop(self.dropped.fetch_add(1, Ordering::Relaxed)),
-            // The writer has ended with the term.
-            Ok(()) | Err(TrySendError::Closed(_)) => {}
+            Err(TrySendError::Closed(note)) => {
+                tracing::warn!(
+                    reason = note.reason,
+                    object = note.subject.name,
+                    "an event was not written: the writer of events has ended"
+                );
+            }
         }
     }
 }

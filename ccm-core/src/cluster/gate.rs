@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use tokio::sync::watch;
+use tokio::time::sleep_until;
 
 use crate::model::provider_info::ProviderInfo;
 use crate::model::term::Term;
@@ -58,6 +59,28 @@ impl Gate {
             ProviderState::Ready(info) if !term.cloud.is(info) => Err(Closed::AnotherCloud),
             ProviderState::Ready(info) => Ok(Permit { epoch: term.epoch, provider: Arc::clone(info) }),
             _ => Err(Closed::ProviderNotReady),
+        }
+    }
+
+    /// Waits while the provider is away or unconfirmed, for as long as the term of this epoch lasts: what was answered in it may be
+    /// written when the same cloud is there again.
+    pub async fn opened(&self, epoch: u64) -> Result<(), Closed> {
+        let (mut terms, mut provider) = (self.term.clone(), self.provider.clone());
+        loop {
+            terms.mark_unchanged();
+            provider.mark_unchanged();
+            match self.check() {
+                Ok(permit) if permit.epoch == epoch => return Ok(()),
+                Ok(_) => return Err(Closed::NotLeading),
+                Err(Closed::ProviderNotReady | Closed::ProviderUnconfirmed) => {}
+                Err(closed) => return Err(closed),
+            }
+            let term = self.term()?;
+            tokio::select! {
+                changed = terms.changed() => changed.map_err(|_| Closed::NotLeading)?,
+                changed = provider.changed() => changed.map_err(|_| Closed::ProviderNotReady)?,
+                () = sleep_until(term.valid_until.into()) => {}
+            }
         }
     }
 

@@ -150,6 +150,7 @@ impl State {
             "POST" => self.create(&path, &body),
             "GET" if path == objects::ALL_NODES => self.list_nodes(),
             "GET" => self.objects.get(&path).map_or_else(|| status(404), |object| (200, object.clone())),
+            "PUT" => self.replace(&path, body),
             "PATCH" => self.patch(&path, &body),
             "DELETE" => self.delete(&path, &body),
             other => panic!("{other} {path} is not scripted"),
@@ -199,6 +200,13 @@ impl State {
             self.forget(path);
         }
         (200, object)
+    }
+
+    fn replace(&mut self, path: &str, body: Value) -> (u16, Value) {
+        match self.writable(path, &body["metadata"]) {
+            Ok(_) => (200, self.store(path, body)),
+            Err(answer) => answer,
+        }
     }
 
     fn delete(&mut self, path: &str, body: &Value) -> (u16, Value) {

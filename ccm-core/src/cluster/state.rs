@@ -69,6 +69,17 @@ impl Stored {
         })
     }
 
+    /// With its breakers, and without what an old copy would give back: a budget that is not spent, and releases.
+    #[must_use]
+    fn without_history(mut self) -> Self {
+        if let Ok(history) = &mut self.history {
+            history.deletions = None;
+            history.budget_spent_until = None;
+            history.releases.clear();
+        }
+        self
+    }
+
     /// What events about it refer to.
     pub fn subject(&self) -> Subject {
         self.object.subject()
@@ -304,6 +315,7 @@ impl State {
         }
         let latest = now.checked_add(signed(window)).unwrap_or(now);
         self.budget_spent_until = self.budget_spent_until.filter(|until| *until > now).map(|until| until.min(latest));
+        self.trips.iter_mut().for_each(|trip| trip.at = trip.at.min(now));
         self.releases.iter_mut().for_each(|release| release.at = release.at.min(now));
         self.releases.retain(|release| within(release.at, now, window));
     }

@@ -170,7 +170,7 @@ impl Driver {
     fn ended(&mut self, ended: Result<(Id, Outcome), JoinError>) {
         let (id, outcome) = ended.unwrap_or_else(|error| {
             tracing::error!(%error, "work at a node broke off; it is repeated");
-            (error.id(), Outcome::Again(Pause::Slow))
+            (error.id(), Outcome::Again(Pause::BackOff { at_least: None }))
         });
         let Some(name) = self.names.remove(&id) else { return };
         match outcome {

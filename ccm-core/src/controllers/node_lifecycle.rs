@@ -32,6 +32,10 @@ use crate::names;
 /// How soon a tick that lost a race for the state is repeated.
 const SOON: Duration = Duration::from_secs(1);
 
+/// A tick of which no part ends for so long stands still. Every request that it waits for has a deadline, and thousands may
+/// miss theirs while the API server or the provider is away.
+const STANDSTILL: Duration = Duration::from_mins(15);
+
 /// The settings, with the flags that they come from.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LifecycleConfig {
@@ -77,7 +81,9 @@ pub async fn run(ctx: NodeContext, store: TermStore, config: LifecycleConfig, sh
     let mut changes = lifecycle.ctx.nodes.subscribe();
     loop {
         let begun = Instant::now();
+        let turn = lifecycle.ctx.health.liveness().turn(names::controllers::NODE_LIFECYCLE, STANDSTILL);
         lifecycle.tick(&shutdown).await;
+        drop(turn);
         let next = lifecycle.next_tick(begun);
         if shutdown.run_until_cancelled(lifecycle.watch_marks(&mut changes, next)).await.is_none() {
             return;
@@ -112,8 +118,9 @@ impl Lifecycle {
         tokio::pin!(over);
         loop {
             let name = tokio::select! {
-                () = &mut over => return,
+                biased;
                 Some(name) = changes.recv() => name,
+                () = &mut over => return,
             };
             if let Some(node) = self.ctx.nodes.get(&name) {
                 self.marks.see(&node, Timestamp::now());
@@ -143,11 +150,17 @@ impl Lifecycle {
             self.status.state_unreadable(&error);
             self.lose_state(&error);
         }
+        self.goes_on();
         self.observations.begin_tick(&nodes);
         if let Some(plan) = self.observe(&nodes, &permit.provider, shutdown).await {
+            self.goes_on();
             self.act(plan).await;
             self.status.ticked();
         }
+    }
+
+    fn goes_on(&self) {
+        act::goes_on(&self.ctx);
     }
 
     /// Looks up and decides; a second time with the Ready nodes looked up as well where a deletion depends on them. `None` at shutdown.
@@ -201,7 +214,8 @@ impl Lifecycle {
         let mut state = self.store.load().await?;
         let now = Timestamp::now();
         if state.deletions.is_none() {
-            let first_install = !nodes.iter().any(|node| node.annotations.contains_key(names::annotations::APPLIED_LABELS));
+            let annotated = nodes.iter().any(|node| node.annotations.contains_key(names::annotations::APPLIED_LABELS));
+            let first_install = !annotated && !self.store.worked_before();
             state.begin_history(first_install, now, self.config.window);
             self.save(&mut state).await?;
         }

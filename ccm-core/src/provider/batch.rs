@@ -1,8 +1,10 @@
 //! Makes batches of concurrent look-ups. One task owns the queue; callers wait for their answers. When a batch goes is
 //! decided here from three small state machines without I/O: `queue`, `pace` and `window`. It knows no gRPC.
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -168,7 +170,10 @@ impl Driver {
         self.metrics.batch_size.observe(items.len() as f64);
         let queries: Vec<_> = items.iter().map(|item| Arc::clone(&item.query)).collect();
         self.running.push(Box::pin(async move {
-            let outcome = session.batch_get(&queries).await;
+            // A panic over one answer fails its batch, not every look-up from then on.
+            let outcome = AssertUnwindSafe(session.batch_get(&queries)).catch_unwind().await;
+            let outcome =
+                outcome.unwrap_or_else(|_| Err(retry("PANICKED", "ccm-core panicked over the answer; its log says where")));
             Finished { items, started, outcome }
         }));
     }

@@ -20,13 +20,15 @@ pub const MAX_MESSAGE: usize = 1024;
 const HIGHEST_EPOCH: &str = "highest_epoch";
 /// A longer RetryInfo counts as this.
 const MAX_RETRY: Duration = Duration::from_mins(5);
+/// The reason of a call whose connection was lost; no provider gives it.
+pub const CONNECTION_LOST: &str = "CONNECTION_LOST";
 
 /// A call that failed as a whole.
 pub fn status(status: &Status) -> ProviderError {
     let after = status.get_details_retry_info().and_then(|info| info.retry_delay);
     if is_lost(status) {
         let message = format!("the connection to the provider was lost: {}", chain(status));
-        return ProviderError { outcome: Outcome::Unknown, reason: "UNAVAILABLE".to_owned(), message };
+        return ProviderError { outcome: Outcome::Unknown, reason: CONNECTION_LOST.to_owned(), message };
     }
     error(status.code(), reason(status), after, status.message())
 }

@@ -73,7 +73,9 @@ pub struct Shared {
 #[derive(Clone, Debug)]
 pub struct Connection {
     channel: Channel,
+    /// Cancelled with `ended`, and before it where the provider drains: no further call is taken.
     closed: CancellationToken,
+    ended: CancellationToken,
     answered: Arc<Mutex<Instant>>,
     shared: Shared,
     node_sets: Arc<NodeSets>,
@@ -83,6 +85,16 @@ impl Connection {
     /// Returns when the connection has ended, or takes no more calls.
     pub async fn closed(&self) {
         self.closed.cancelled().await;
+    }
+
+    /// Whether it takes no more calls, while those that run may still be answered.
+    pub fn is_draining(&self) -> bool {
+        self.closed.is_cancelled() && !self.ended.is_cancelled()
+    }
+
+    /// Returns when the connection has ended, and every call with it.
+    pub async fn ended(&self) {
+        self.ended.cancelled().await;
     }
 
     /// The provider answered something just now: a call, with success or with an error of its own, or a message of a stream.

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ccm_proto::v1;
-use futures::{Stream, StreamExt, stream};
-use tokio::sync::watch;
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt as _, Stream, StreamExt, stream};
+use tokio::sync::{Notify, watch};
 use tokio::time::{sleep, timeout};
 use tonic::{Code, Status};
 
@@ -26,6 +27,8 @@ const FAREWELL: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_hours(1);
 /// A stream that lasted so long was a good one.
 const LASTING: Duration = Duration::from_secs(30);
+/// How long a provider is led on a connection that takes no more calls: the longest grace of a provider and its last answer.
+const DRAIN: Duration = Duration::from_mins(2);
 /// How often one epoch is offered in vain before it counts as refused, unless the provider names a higher one: it may not have
 /// noticed yet that an earlier stream of the same epoch has ended.
 const ATTEMPTS: u32 = 5;
@@ -58,13 +61,39 @@ pub struct Refusal {
     pub message: String,
 }
 
-/// Keeps a stream open whenever there are both a term and a provider that takes it, of the cloud that the term is for.
+/// Keeps a stream open whenever there are both a term and a provider that takes it, of the cloud that the term is for. A stream on
+/// a connection that drains stays until the connection or the term ends: calls and detached work may still run under it.
 pub async fn keep(mut live: LiveReceiver, mut terms: Terms, cluster: v1::ClusterRef, status: watch::Sender<LeadStatus>) {
-    while let Some((provider, term)) = pair(&mut live, &mut terms).await {
-        let leading = lead(&provider, &term, &terms, &cluster, &status);
-        tokio::select! {
-            () = leading => {}
-            () = gone(live.clone(), &provider) => {}
+    let mut draining = FuturesUnordered::new();
+    let refused = Arc::new(Notify::new());
+    loop {
+        let (provider, term) = tokio::select! {
+            pair = pair(&mut live, &mut terms) => match pair {
+                Some(pair) => pair,
+                None => return,
+            },
+            Some(()) = draining.next() => continue,
+        };
+        let mut leading =
+            lead(Arc::clone(&provider), term, terms.clone(), cluster.clone(), status.clone(), Arc::clone(&refused)).boxed();
+        let left = loop {
+            tokio::select! {
+                () = &mut leading => break false,
+                () = gone(live.clone(), &provider) => break provider.connection.is_draining(),
+                Some(()) = draining.next() => {}
+                // One process is behind both connections, and takes one stream of an epoch.
+                () = refused.notified() => draining.clear(),
+            }
+        };
+        if left {
+            tracing::info!("the provider takes no more calls; it is led until those that run have ended");
+            draining.push(async move {
+                tokio::select! {
+                    () = leading => {}
+                    () = provider.connection.ended() => {}
+                    () = sleep(DRAIN) => tracing::warn!("the provider did not end its old connection; it is led there no longer"),
+                }
+            });
         }
     }
 }
@@ -99,12 +128,20 @@ async fn gone(mut live: LiveReceiver, provider: &Live) {
 }
 
 /// One term on one connection: stream after stream until the term is over.
-async fn lead(provider: &Live, term: &Term, terms: &Terms, cluster: &v1::ClusterRef, status: &watch::Sender<LeadStatus>) {
+async fn lead(
+    provider: Arc<Live>,
+    term: Term,
+    terms: Terms,
+    cluster: v1::ClusterRef,
+    status: watch::Sender<LeadStatus>,
+    refusals: Arc<Notify>,
+) {
+    let term = &term;
     let mut backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(10));
     let mut refused = 0;
     loop {
         let started = Instant::now();
-        let ended = hold(provider, term, terms.clone(), cluster, status).await;
+        let ended = hold(&provider, term, terms.clone(), &cluster, &status).await;
         if is_over(term, terms.borrow().as_ref()) {
             tracing::info!(epoch = term.epoch, "the Lead stream ended with the term");
             return;
@@ -112,6 +149,7 @@ async fn lead(provider: &Live, term: &Term, terms: &Terms, cluster: &v1::Cluster
         match ended {
             Ended::Refused(refusal) => {
                 refused += 1;
+                refusals.notify_one();
                 if refused >= ATTEMPTS || refusal.highest.is_some() {
                     status.send_replace(LeadStatus::Refused(refusal));
                     return over(term, terms.clone()).await;

@@ -17,7 +17,7 @@ use super::instances::ProviderInstances;
 use super::lead::LeadStatus;
 use super::load_balancers::ProviderLoadBalancers;
 use super::metrics::ProviderMetrics;
-use super::{Identity, Judge, ProviderError, StateReceiver, capabilities, lead};
+use super::{Identity, Judge, ProviderError, ProviderState, StateReceiver, capabilities, lead};
 use board::Board;
 use driver::Driver;
 
@@ -111,13 +111,13 @@ impl Session {
         let (for_lead, for_hints, limit) = (board.live(), board.live(), config.deadlines.confirmation);
         let driver = Driver::new(config, shared, judge, Arc::clone(&board), confirmations);
         let work = async move {
-            let confirmations = board.watch_confirmations(limit);
-            tokio::join!(
-                driver.run(),
-                confirmations,
-                lead::keep(for_lead, term, cluster, lead_status),
-                hints::keep(for_hints, hints)
-            );
+            // None of them ends by itself. Where one does, the session is over, which its owner sees.
+            tokio::select! {
+                () = driver.run() => {}
+                () = board.watch_confirmations(limit) => {}
+                () = lead::keep(for_lead, term, cluster, lead_status) => {}
+                () = hints::keep(for_hints, hints) => {}
+            }
         };
         (handle, work)
     }
@@ -153,10 +153,15 @@ impl Handle {
         live.ok_or_else(|| capabilities::standing(&self.state.borrow()))
     }
 
-    /// An error if another cloud is behind the socket than when the call was made: its answer does not count.
+    /// An error if another cloud is behind the socket than when the call was made: its answer does not count. It counts where
+    /// there is none, since the provider may have answered and gone. Whether anything may be written is for the gate to say.
     pub fn still_the_same_cloud(&self, then: &Live) -> Result<(), ProviderError> {
-        if self.current()?.identity == then.identity {
-            return Ok(());
+        let none = || matches!(&*self.state.borrow(), ProviderState::Disconnected { .. });
+        match self.current() {
+            Ok(live) if live.identity == then.identity => return Ok(()),
+            Ok(_) => {}
+            Err(_) if none() => return Ok(()),
+            Err(error) => return Err(error),
         }
         Err(capabilities::retry(
             "CLOUD_IDENTITY_CHANGED",

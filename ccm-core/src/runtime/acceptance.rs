@@ -178,7 +178,7 @@ impl Acceptance {
     /// During a term the term rules: what was deleted or changed in the cluster meanwhile is about to be restored.
     fn of_the_term(&self, info: &ProviderInfo) -> Option<Accepted> {
         let term = self.terms.borrow().clone().filter(|term| term.cloud.provider == info.name)?;
-        Some(Accepted { identity: Some(term.cloud.identity.clone()), epoch: term.epoch })
+        Some(Accepted { identity: Some(term.cloud.identity.clone()), epoch: term.epoch, set_back: false })
     }
 
     /// One event for each message, not one for each handshake.

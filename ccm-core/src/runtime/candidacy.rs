@@ -65,6 +65,21 @@ impl Candidacy {
     }
 }
 
+/// Says whether to contend: while the provider can be used, and this replica does not rest after a term that a task ended.
+pub async fn eligibility(mut usable: watch::Receiver<bool>, mut resting: watch::Receiver<bool>, eligible: watch::Sender<bool>) {
+    loop {
+        let now = *usable.borrow_and_update() && !*resting.borrow_and_update();
+        eligible.send_if_modified(|before| std::mem::replace(before, now) != now);
+        let changed = tokio::select! {
+            changed = usable.changed() => changed,
+            changed = resting.changed() => changed,
+        };
+        if changed.is_err() {
+            return;
+        }
+    }
+}
+
 fn check(state: &ProviderState) -> Check {
     match state {
         ProviderState::Ready(_) => Check::Ok,
@@ -140,5 +155,19 @@ mod tests {
         leads.wait_for(|leads| !leads).await.unwrap();
         assert_eq!(unconfirmed.elapsed(), GRACE);
         assert_eq!(health.checks()[CONCERN], Check::Failed(message));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn it_contends_while_the_provider_can_be_used_and_it_does_not_rest() {
+        let ((usable, usables), (resting, rests)) = (watch::channel(true), watch::channel(false));
+        let (candidate, mut candidates) = watch::channel(false);
+        tokio::spawn(eligibility(usables, rests, candidate));
+        candidates.wait_for(|eligible| *eligible).await.unwrap();
+        resting.send_replace(true);
+        candidates.wait_for(|eligible| !eligible).await.unwrap();
+        usable.send_replace(false);
+        resting.send_replace(false);
+        usable.send_replace(true);
+        candidates.wait_for(|eligible| *eligible).await.unwrap();
     }
 }

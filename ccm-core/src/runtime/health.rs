@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use parking_lot::RwLock;
 
+use super::liveness::Liveness;
+
 /// How one concern stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Check {
@@ -19,6 +21,7 @@ pub enum Check {
 #[derive(Clone, Debug, Default)]
 pub struct Health {
     checks: Arc<RwLock<BTreeMap<String, Check>>>,
+    liveness: Liveness,
 }
 
 impl Health {
@@ -35,6 +38,11 @@ impl Health {
     /// Forgets every concern but these.
     pub fn keep(&self, concerns: &BTreeMap<String, Check>) {
         self.checks.write().retain(|concern, _| concerns.contains_key(concern));
+    }
+
+    /// What `/livez` says.
+    pub fn liveness(&self) -> &Liveness {
+        &self.liveness
     }
 
     /// Every concern, by name.

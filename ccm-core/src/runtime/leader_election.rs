@@ -200,6 +200,11 @@ impl Elector {
         self
     }
 
+    /// Gives the lease back in place of an elector of the same identity that has ended without doing so.
+    pub async fn give_back(mut self) -> Result<(), LeaseError> {
+        self.release().await
+    }
+
     /// Tries until the lease is held; none: the process ends.
     async fn acquire(&mut self, candidate: &mut watch::Receiver<bool>, ending: &Ending) -> Option<Leading> {
         loop {
@@ -312,7 +317,7 @@ impl Elector {
     /// Gives the lease back and keeps away from it for one lease duration.
     async fn withdraw(&mut self, ending: &Ending) {
         match self.release().await {
-            Ok(()) => info!(lease = self.lease.describe(), "gave the lease back: the provider is away"),
+            Ok(()) => info!(lease = self.lease.describe(), "gave the lease back, and leaves it to others for one lease duration"),
             Err(error) => warn!(%error, "could not release the lease; it expires"),
         }
         tokio::select! {

@@ -99,8 +99,14 @@ impl Server {
     }
 }
 
-async fn alive() -> &'static str {
-    "ok"
+/// 200 unless a loop stands still or the lease is overdue.
+async fn alive(State(endpoints): State<Endpoints>) -> Response {
+    let problems = endpoints.health.liveness().problems();
+    if problems.is_empty() {
+        return "ok".into_response();
+    }
+    tracing::error!(?problems, "livez check failed");
+    (StatusCode::INTERNAL_SERVER_ERROR, problems.join("\n") + "\nlivez check failed\n").into_response()
 }
 
 /// 200 unless a check failed. The checks are listed when one failed, and with `?verbose`.

@@ -5,14 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
-use super::Parts;
 use super::acceptance::{Records, RecordsError};
 use super::health::Check;
 use super::leader_election::Leading;
 use super::state_guard::guard;
+use super::supervisor::{Ended, Supervisor};
+use super::{LAST_EVENTS, Parts};
 use crate::cluster::events::{Events, Grade, Note, Subject};
 use crate::cluster::gate::Gate;
 use crate::cluster::state::accepted::Accepted;
@@ -26,7 +27,13 @@ use crate::provider::lead::{LeadStatus, Refusal};
 use crate::provider::session::Handle;
 use crate::provider::{Identity, Instances};
 
+mod broken;
 mod controllers;
+#[cfg(test)]
+pub(super) mod tests;
+
+use broken::Failures;
+use controllers::Running;
 
 /// How long until a state that could not be read or written is tried again.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -41,7 +48,14 @@ pub(super) struct Tenures {
     wires: Wires,
     records: Records,
     gate: Gate,
+    /// What starts the tasks of a term.
+    start: Start,
+    /// Writers of the last events of terms that have ended.
+    farewells: TaskTracker,
 }
+
+/// Starts the tasks of a term, which stop with the token.
+type Start = fn(&Tenures, TermStore, &CancellationToken) -> Running;
 
 /// What terms are connected to.
 pub(super) struct Wires {
@@ -55,6 +69,8 @@ pub(super) struct Wires {
     pub term: watch::Sender<Option<Term>>,
     /// What the elector puts on the lease.
     pub mirror: watch::Sender<Option<Mirror>>,
+    /// Whether this replica leaves the lease to others for now.
+    pub resting: watch::Sender<bool>,
 }
 
 /// How a term ended.
@@ -69,6 +85,8 @@ enum End {
     Refused(Refusal),
     /// Another leader has written the state, under this epoch.
     Superseded(u64),
+    /// A task of the term panicked, or ended early.
+    Broken(Ended),
 }
 
 /// What one term leaves to the next.
@@ -79,18 +97,22 @@ struct Between {
     refused: bool,
     /// Grow while terms fail one after another.
     pauses: Backoff,
+    /// Terms that a task ended.
+    failures: Failures,
 }
 
 impl Tenures {
     pub(super) fn new(parts: Parts, wires: Wires) -> Self {
         let gate = Gate::new(wires.term.subscribe(), wires.handle.state());
-        Self { records: parts.records(), parts, wires, gate }
+        let (start, farewells): (Start, _) = (Self::controllers, TaskTracker::new());
+        Self { records: parts.records(), parts, wires, gate, start, farewells }
     }
 
     /// Until `shutdown`; on return the controllers have stopped and nothing more is written. A term that ends while the lease is
     /// held is followed by another.
     pub(super) async fn serve(&self, mut leading: watch::Receiver<Option<Leading>>, shutdown: &CancellationToken) {
-        let mut between = Between { seen: 0, refused: false, pauses: Backoff::new(PAUSES.0, PAUSES.1) };
+        let mut between =
+            Between { seen: 0, refused: false, pauses: Backoff::new(PAUSES.0, PAUSES.1), failures: Failures::default() };
         while !shutdown.is_cancelled() {
             let gained = tokio::select! {
                 () = shutdown.cancelled() => return,
@@ -98,6 +120,10 @@ impl Tenures {
             };
             let Some(gained) = gained else { return };
             let end = self.tenure(&gained, &mut leading, &mut between, shutdown).await;
+            if let End::Broken(ended) = &end {
+                self.rest(ended, &mut between.failures, leading.clone(), shutdown).await;
+                continue;
+            }
             let pause = self.ended(end, &mut between);
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
@@ -105,6 +131,18 @@ impl Tenures {
                 () = shutdown.cancelled() => return,
             }
         }
+    }
+
+    /// Nothing leads any more, whatever became of the terms.
+    pub(super) fn withdraw(&self) {
+        self.wires.term.send_replace(None);
+    }
+
+    /// Waits until the last events of all terms are written, or their time is over.
+    pub(super) async fn end(self) {
+        let Self { farewells, .. } = self;
+        farewells.close();
+        farewells.wait().await;
     }
 
     /// Notes the end of a term; answers how long to wait before another one begins.
@@ -115,7 +153,7 @@ impl Tenures {
                 self.parts.health.clear(LEAD);
                 Duration::ZERO
             }
-            End::Shutdown => Duration::ZERO,
+            End::Shutdown | End::Broken(_) => Duration::ZERO,
             End::AnotherCloud => {
                 tracing::warn!("another cloud was accepted: the term has ended, and another begins in that cloud");
                 Duration::ZERO
@@ -168,14 +206,21 @@ impl Tenures {
         self.publish(&prepared, gained);
         let stop = CancellationToken::new();
         let before = self.parts.health.checks();
-        let mut tasks = self.controllers(store.clone(), &stop);
+        let Running { mut tasks, mut writers } = (self.start)(self, store.clone(), &stop);
+        let began = tokio::time::Instant::now();
         let end = tokio::select! {
             () = self.follow(&prepared, gained.transitions, leading) => End::Lost,
             () = shutdown.cancelled() => End::Shutdown,
             () = self.another_cloud(cloud) => End::AnotherCloud,
             refusal = self.led(*epoch, between) => End::Refused(refusal),
             later = guard(store, &self.parts.health) => End::Superseded(later),
+            ended = tasks.next() => End::Broken(ended),
+            ended = writers.next() => End::Broken(ended),
+            never = self.forgets_failures() => match never {},
         };
+        if let End::Broken(ended) = &end {
+            tracing::error!(task = ended.task, "{ended}; the leadership term ends, and this replica gives the lease back");
+        }
         if !matches!(end, End::Lost) {
             stop.cancel();
             // Renewals go on, and the provider is led, until running work has ended.
@@ -187,6 +232,12 @@ impl Tenures {
         self.wires.term.send_replace(None);
         stop.cancel();
         tasks.shutdown().await;
+        self.farewells.spawn(async move {
+            if !writers.finish(LAST_EVENTS).await {
+                tracing::warn!("the last events of the term were not written in time");
+            }
+        });
+        between.failures.lasted(began.elapsed());
         // What the controllers said is the next leader's to say.
         self.parts.health.keep(&before);
         self.parts.metrics.nodes.breakers_tripped.set(0);
@@ -286,10 +337,9 @@ impl Tenures {
         std::future::pending().await
     }
 
-    async fn finish(&self, tasks: &mut JoinSet<()>) {
+    async fn finish(&self, tasks: &mut Supervisor) {
         let grace = self.parts.config.leader_election.shutdown_grace;
-        let all = async { while tasks.join_next().await.is_some() {} };
-        if tokio::time::timeout(grace, all).await.is_err() {
+        if !tasks.finish(grace).await {
             tracing::warn!(?grace, "running work did not end within --shutdown-grace");
         }
     }

@@ -13,6 +13,8 @@ pub struct Accepted {
     pub identity: Option<String>,
     /// The highest epoch that is known; 0 if there is none.
     pub epoch: u64,
+    /// The ConfigMap is older than the last term, so its history is not that of the cluster: somebody put a copy back, or it is gone.
+    pub set_back: bool,
 }
 
 /// Why a cloud is not accepted.
@@ -43,7 +45,12 @@ impl Accepted {
         let in_mirror = ours.map(|mirror| mirror.cloud_identity.clone());
         let is_behind = ours.is_some_and(|mirror| epoch < mirror.epoch);
         let identity = if is_behind { in_mirror.or(in_map) } else { in_map.or(in_mirror) };
-        Ok(Self { identity, epoch: epoch.max(mirror.map_or(0, |mirror| mirror.epoch)) })
+        Ok(Self { identity, epoch: epoch.max(mirror.map_or(0, |mirror| mirror.epoch)), set_back: is_behind })
+    }
+
+    /// Whether ccm-core has led in this cluster before.
+    pub fn worked_before(&self) -> bool {
+        self.epoch > 0
     }
 
     /// Whether it has to be found out if ccm-core worked here before: nothing else says whether this is a first installation.

@@ -25,6 +25,7 @@ pub struct TermStore {
     store: StateStore,
     gate: Gate,
     events: Events,
+    worked_before: bool,
     /// Held during each request: what is compared was not changed by ourselves meanwhile.
     known: Arc<Mutex<Known>>,
 }
@@ -36,6 +37,10 @@ pub struct Beginning {
     pub identity: String,
     /// The epoch.
     pub epoch: u64,
+    /// ccm-core has led in this cluster before: a history that is missing was lost.
+    pub worked_before: bool,
+    /// The ConfigMap is older than the last term: its history is lost, and its breakers stay.
+    pub set_back: bool,
 }
 
 impl TermStore {
@@ -48,18 +53,24 @@ impl TermStore {
         gate: Gate,
         events: Events,
     ) -> Result<Self, StateError> {
-        let Beginning { identity, epoch } = beginning;
+        let Beginning { identity, epoch, worked_before, set_back } = beginning;
+        let stored = if set_back { stored.map(Stored::without_history) } else { stored };
         let mut known = Known { identity, epoch, state: None, attempted: None };
         known.state = write(&store, repair(&known, stored)).await?;
-        Ok(Self { store, gate, events, known: Arc::new(Mutex::new(known)) })
+        Ok(Self { store, gate, events, worked_before, known: Arc::new(Mutex::new(known)) })
     }
 
     /// A term over a ConfigMap that has its identity and epoch already: for tests.
     #[cfg(test)]
     pub fn begun(store: StateStore, beginning: Beginning, gate: Gate, events: Events) -> Self {
-        let Beginning { identity, epoch } = beginning;
+        let Beginning { identity, epoch, worked_before, .. } = beginning;
         let known = Known { identity, epoch, state: None, attempted: None };
-        Self { store, gate, events, known: Arc::new(Mutex::new(known)) }
+        Self { store, gate, events, worked_before, known: Arc::new(Mutex::new(known)) }
+    }
+
+    /// Whether ccm-core has led in this cluster before this term.
+    pub fn worked_before(&self) -> bool {
+        self.worked_before
     }
 
     /// The ConfigMap's name.
@@ -151,6 +162,11 @@ async fn write(store: &StateStore, repair: Repair) -> Result<Option<State>, Stat
 impl Beginning {
     /// Of the next term in a cloud that is accepted. `seen`: the highest epoch that its provider is known to have seen.
     pub fn after(accepted: &Accepted, identity: &str, seen: u64, transitions: u64) -> Self {
-        Self { identity: identity.to_owned(), epoch: accepted.next_epoch(seen, transitions) }
+        Self {
+            identity: identity.to_owned(),
+            epoch: accepted.next_epoch(seen, transitions),
+            worked_before: accepted.worked_before(),
+            set_back: accepted.set_back,
+        }
     }
 }

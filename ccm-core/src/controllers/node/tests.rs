@@ -291,3 +291,20 @@ async fn shutdown_ends_look_ups_that_nobody_answers() {
     running.stop().await;
     assert!(world.server.calls().is_empty());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_node_over_which_every_attempt_panics_is_tried_for_ever_and_holds_up_no_other() {
+    let world = World::new([tainted("bad")]);
+    world.instances.panic_over("bad");
+    let running = start(&world);
+    until("it was tried ten times", || lookups(&world, "bad", Priority::Initialize) >= 10).await;
+    world.put(tainted("good"));
+    until("the other is initialised", || is_initialized(&world, "good")).await;
+    let before = lookups(&world, "bad", Priority::Initialize);
+    pass(Duration::from_mins(10)).await;
+    let after = lookups(&world, "bad", Priority::Initialize) - before;
+    assert!((3..=12).contains(&after), "{after} attempts in ten minutes");
+    world.instances.panic_over("");
+    until("it is initialised once nothing panics", || is_initialized(&world, "bad")).await;
+    running.stop().await;
+}

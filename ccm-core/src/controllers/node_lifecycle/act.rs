@@ -61,12 +61,18 @@ pub(super) async fn delete(
     state.record(doomed.iter().map(|one| deletion(one, now)));
     state.prune(now, window);
     store.save(state).await?;
-    each(doomed, |one| delete_one(ctx, one)).await;
+    each(ctx, doomed, |one| delete_one(ctx, one)).await;
     Ok(())
 }
 
-async fn each<T, R, F: Future<Output = R>>(items: Vec<T>, work: impl Fn(T) -> F) -> Vec<R> {
-    futures::stream::iter(items).map(work).buffer_unordered(IN_FLIGHT).collect().await
+/// Notes for `/livez` that a part of the tick is done.
+pub(super) fn goes_on(ctx: &NodeContext) {
+    ctx.health.liveness().goes_on(names::controllers::NODE_LIFECYCLE);
+}
+
+async fn each<T, R, F: Future<Output = R>>(ctx: &NodeContext, items: Vec<T>, work: impl Fn(T) -> F) -> Vec<R> {
+    let done = futures::stream::iter(items).map(work).buffer_unordered(IN_FLIGHT);
+    done.inspect(|_| goes_on(ctx)).collect().await
 }
 
 async fn confirm(ctx: &NodeContext, doomed: &[Doomed]) -> Result<(), ActError> {
@@ -83,9 +89,9 @@ async fn confirm(ctx: &NodeContext, doomed: &[Doomed]) -> Result<(), ActError> {
 
 /// Those whose live object is the one decided upon and not ready; they now carry the live resourceVersion.
 async fn still_doomed(ctx: &NodeContext, doomed: Vec<Doomed>) -> Vec<Doomed> {
-    let looks = each(doomed, |one| async move {
+    let looks = each(ctx, doomed, |one| async move {
         match ctx.writer.get(&one.node.name).await {
-            Ok(live) if decide::is_still_doomed(&live, &one.node) => Some(Doomed { node: Arc::new(live), ..one }),
+            Ok(live) if decide::is_still_doomed(&live, &one.node, one.cause) => Some(Doomed { node: Arc::new(live), ..one }),
             Ok(_) => {
                 tracing::info!(node = one.node.name, "not deleted: the live node is ready again, changed or going");
                 None
@@ -130,7 +136,7 @@ async fn delete_one(ctx: &NodeContext, one: Doomed) {
 /// Adds and removes the shutdown taint.
 pub(super) async fn taint(ctx: &NodeContext, add: Vec<Arc<Node>>, remove: Vec<Arc<Node>>) {
     let changes = add.into_iter().map(|node| (node, true)).chain(remove.into_iter().map(|node| (node, false)));
-    each(changes.collect(), |(node, stopped)| async move {
+    each(ctx, changes.collect(), |(node, stopped)| async move {
         match set_taint(ctx, &node, stopped).await {
             Ok(()) | Err(WriteError::Gone) => {}
             Err(error) => tracing::warn!(%error, node = node.name, stopped, "the shutdown taint was not changed"),

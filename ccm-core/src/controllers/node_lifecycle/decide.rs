@@ -11,12 +11,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use self::evidence::Missing;
 use self::rules::Rules;
 use super::LifecycleConfig;
-use super::marks::Marks;
+use super::marks::{Marks, is_marked};
 use super::observations::{Observations, Said};
 use crate::cluster::state::{Cause, Rule, Scope, State, Trip};
 use crate::model::node::{Node, Ready, Taint};
@@ -180,10 +180,12 @@ pub(super) fn decide(observed: &Observed<'_>) -> Plan {
     plan
 }
 
-/// Whether a node that was read just now is still the one that was decided upon, and still not ready.
-pub(super) fn is_still_doomed(live: &Node, decided: &Node) -> bool {
+/// Whether a node that was read just now is still the one that was decided upon, still not ready, and still marked if it was to go
+/// for its mark.
+pub(super) fn is_still_doomed(live: &Node, decided: &Node, cause: Cause) -> bool {
     let same = live.uid == decided.uid && live.provider_id == decided.provider_id && live.provider_id.is_some();
-    same && live.ready != Ready::True && live.deleted_at.is_none()
+    let planned = cause != Cause::Planned || is_marked(live);
+    same && planned && live.ready != Ready::True && live.deleted_at.is_none()
 }
 
 /// Whether a node carries the taint of a stopped machine.
@@ -218,7 +220,7 @@ fn is_ours(node: &Node, provider: &ProviderInfo) -> bool {
 
 /// Whether the lifecycle concerns itself with the node at all: a node that is joining is left to its initialisation.
 fn is_examined(node: &Node, observed: &Observed<'_>) -> bool {
-    let age = observed.time.duration_since(node.created_at);
+    let age = observed.time.duration_since(node.created_at).max(SignedDuration::ZERO);
     let joining = node.is_uninitialized() && age.unsigned_abs() < observed.config.uninitialized_grace;
     node.deleted_at.is_none() && !joining && !is_foreign(node, observed.provider)
 }

@@ -39,9 +39,14 @@ pub enum Deed<'answer> {
     Fail(&'answer ProviderError),
 }
 
-/// Writes what follows from an answer. Answers the Service as it is then.
+/// Writes what follows from an answer. Answers the Service as it is then. Where the provider has gone since it answered, the write
+/// waits until it is there again; the end of the term drops it.
 pub async fn act(writer: &ServiceWriter, service: &Service, deed: Deed<'_>) -> Result<Service, WriteError> {
     let mut latest = service.clone();
+    if !matches!(deed, Deed::Fail(_) | Deed::Release { .. }) {
+        let epoch = writer.gate().check_lease()?;
+        writer.gate().opened(epoch).await?;
+    }
     for _ in 0..ATTEMPTS {
         match attempt(writer, &latest, deed).await {
             Err(WriteError::Conflict) => latest = read_again(writer, service).await?,

@@ -212,7 +212,7 @@ impl Worker {
                 Ended { known: observed.known.clone(), next: Next::ResumeCalm(after), written: None }
             }
             Err(Broken::Provider(error)) => {
-                if !matches!(error.reason.as_str(), CONFLICT | NOT_LEADING) {
+                if !matches!(error.reason.as_str(), CONFLICT | NOT_LEADING) && !error.is_absence() {
                     self.metrics.node_sync_errors.inc();
                     self.status.failed(&observed.service, events::UPDATE_LOAD_BALANCER_FAILED, UPDATING, &error);
                 }
@@ -378,6 +378,7 @@ impl Worker {
         let mut written = None;
         if let Broken::Provider(error) = &broken
             && error.reason != NOT_LEADING
+            && !error.is_absence()
         {
             self.status.failed(service, event, doing, error);
             written =

@@ -12,6 +12,8 @@ use super::*;
 use crate::model::instance::Lookup;
 use crate::provider::Outcome;
 
+/// The reason of a scripted failure that is a panic.
+const PANIC: &str = "PANIC";
 const CALL: Duration = Duration::from_millis(20);
 
 /// A provider that takes 20 ms, counts, and fails as told.
@@ -58,7 +60,9 @@ impl InstanceSession for Session {
         tokio::time::sleep(CALL).await;
         self.0.running.lock().0 -= 1;
         let answer = Answer { lookup: Lookup::NotFound, observed_at: Timestamp::UNIX_EPOCH, cloud_identity: "here".into() };
-        match self.0.failures.lock().pop_front() {
+        let failure = self.0.failures.lock().pop_front();
+        assert!(failure.as_ref().is_none_or(|failure| failure.reason != PANIC), "scripted");
+        match failure {
             Some(error) => Err(error),
             None => Ok(queries.iter().map(|_| Ok(answer.clone())).collect()),
         }
@@ -190,4 +194,13 @@ async fn another_provider_behind_the_socket_brings_its_own_limits_and_no_old_bac
     join_all((0..7).map(|n| scenario.look_up(&format!("node-{n}"), Priority::Lifecycle))).await;
     assert_eq!(scenario.sizes(), [1, 3, 3, 1]);
     assert!(started.elapsed() < Duration::from_secs(1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_over_one_answer_fails_its_look_ups_and_none_after_it() {
+    let scenario = Scenario::new(500, 1);
+    scenario.provider.failures.lock().push_back(failing(PANIC, None));
+    let error = scenario.look_up("a", Priority::Initialize).await.unwrap_err();
+    assert_eq!(error.reason, "PANICKED");
+    assert!(scenario.look_up("a", Priority::Initialize).await.is_ok());
 }

@@ -117,11 +117,11 @@ impl Connection {
             }
             Err(_) => Err(late(method, deadline)),
         };
-        self.ended(method, &ids, started.elapsed(), answer.as_ref().err());
+        self.note_end(method, &ids, started.elapsed(), answer.as_ref().err());
         answer
     }
 
-    fn ended(&self, method: Method, ids: &Ids, elapsed: Duration, status: Option<&Status>) {
+    fn note_end(&self, method: Method, ids: &Ids, elapsed: Duration, status: Option<&Status>) {
         let code = status.map_or(Code::Ok, Status::code);
         let message = status.map(Status::message);
         let (method, code_name) = (method.as_str(), classify::name(code));

@@ -89,17 +89,23 @@ impl Connection {
     pub async fn dial(endpoint: &Endpoint, peer_uids: &[u32], shared: Shared) -> Result<Self, DialError> {
         let stream = UnixStream::connect(endpoint.path()).await.map_err(|source| explain(endpoint, source))?;
         peer::check(&stream, endpoint, peer_uids)?;
-        let closed = CancellationToken::new();
-        let channel = channel(stream, &closed).await.map_err(|source| DialError::Http { endpoint: endpoint.clone(), source })?;
+        let ended = CancellationToken::new();
+        let closed = ended.child_token();
+        let channel =
+            channel(stream, &closed, &ended).await.map_err(|source| DialError::Http { endpoint: endpoint.clone(), source })?;
         let answered = Arc::new(Mutex::new(Instant::now()));
-        Ok(Self { channel, closed, answered, shared, node_sets: Arc::default() })
+        Ok(Self { channel, closed, ended, answered, shared, node_sets: Arc::default() })
     }
 }
 
 /// A channel over this very stream. When tonic asks for another one the connection is over: another may have another
 /// provider behind it, and nobody would have shaken hands.
-async fn channel(stream: UnixStream, closed: &CancellationToken) -> Result<Channel, tonic::transport::Error> {
-    let first = Arc::new(Mutex::new(Some(Watched::new(stream, closed.clone().drop_guard()))));
+async fn channel(
+    stream: UnixStream,
+    closed: &CancellationToken,
+    ended: &CancellationToken,
+) -> Result<Channel, tonic::transport::Error> {
+    let first = Arc::new(Mutex::new(Some(Watched::new(stream, ended.clone().drop_guard()))));
     let closed = closed.clone();
     let connector = tower::service_fn(move |_: Uri| {
         let stream = first.lock().take();

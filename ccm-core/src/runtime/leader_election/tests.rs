@@ -287,3 +287,25 @@ async fn without_election_a_term_ends_by_itself_where_nobody_renews_it() {
     assert!(term.valid_until <= Instant::now() + Duration::from_secs(60));
     assert_eq!(term.epoch, 7);
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_lease_of_an_elector_that_panicked_is_given_back_and_taken_over_at_once() {
+    let server = ApiServer::default();
+    let mut first = Contender::start(&server, "first");
+    first.leads().await;
+    let mut second = Contender::start(&server, "second");
+    first.task.abort();
+    let config = ElectorConfig {
+        namespace: "kube-system".to_owned(),
+        name: "cloud-controller-manager".to_owned(),
+        identity: "first".to_owned(),
+        lease_duration: LEASE,
+        renew_deadline: DEADLINE,
+        retry_period: RETRY,
+    };
+    let released = Tick::now();
+    Elector::new(server.client(), config).give_back().await.unwrap();
+    second.leads().await;
+    assert!(released.elapsed() < Duration::from_secs(5), "it took {:?}", released.elapsed());
+    second.ends().await.unwrap();
+}

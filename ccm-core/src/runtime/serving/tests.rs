@@ -1,5 +1,7 @@
 //! Each endpoint, through the router and once over a real socket.
 #![allow(clippy::unwrap_used)]
+use std::time::Duration;
+
 use axum::body::Body;
 use axum::http::Request;
 use http_body_util::BodyExt;
@@ -46,6 +48,19 @@ async fn a_failed_check_makes_it_unready_and_is_always_listed() {
     for path in ["/livez", "/healthz"] {
         assert_eq!(get_with(&health, path).await, (200, "ok".to_owned()));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_loop_that_stands_still_makes_it_not_alive() {
+    let health = Health::default();
+    let turn = health.liveness().turn("session", Duration::from_secs(60));
+    tokio::time::advance(Duration::from_secs(61)).await;
+    for path in ["/livez", "/healthz"] {
+        let (status, text) = get_with(&health, path).await;
+        assert_eq!((status, text.as_str()), (500, "the task session stands still for 1m 1s\nlivez check failed\n"));
+    }
+    drop(turn);
+    assert_eq!(get_with(&health, "/livez").await, (200, "ok".to_owned()));
 }
 
 #[tokio::test]

@@ -1,7 +1,6 @@
 //! The controllers of one term: which run, and what each is given. When they start and stop is for the term to say.
 use std::sync::Arc;
 
-use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::Tenures;
@@ -17,53 +16,72 @@ use crate::controllers::service::decide::Classes;
 use crate::controllers::service::{self, ServiceConfig, ServiceContext};
 use crate::names;
 use crate::runtime::cloud_health::CloudHealth;
+use crate::runtime::health::Health;
 use crate::runtime::metrics::ControllerMetrics;
+use crate::runtime::supervisor::Supervisor;
+
+/// The tasks of one term.
+pub(super) struct Running {
+    /// Controllers and watches. They end when they are told to stop.
+    pub tasks: Supervisor,
+    /// Those that write the controllers' events. They end with the controllers, once all is written.
+    pub writers: Supervisor,
+}
+
+impl Running {
+    /// None yet.
+    pub(super) fn new(health: &Health) -> Self {
+        let supervisor = || Supervisor::new(health.liveness().clone());
+        Self { tasks: supervisor(), writers: supervisor() }
+    }
+
+    /// Runs what serves the controllers, until they are told to stop.
+    fn assist(&mut self, name: &'static str, stop: &CancellationToken, task: impl Future<Output = ()> + Send + 'static) {
+        let stop = stop.clone();
+        self.tasks.spawn(name, async move {
+            stop.run_until_cancelled(task).await;
+        });
+    }
+}
 
 impl Tenures {
     /// Starts those that the flags ask for.
-    pub(super) fn controllers(&self, store: TermStore, stop: &CancellationToken) -> JoinSet<()> {
-        let mut tasks = JoinSet::new();
+    pub(super) fn controllers(&self, store: TermStore, stop: &CancellationToken) -> Running {
+        let mut tasks = Running::new(&self.parts.health);
         let (nodes, watch) = Nodes::watch(self.parts.clients.watches.clone(), self.parts.clients.presence.clone());
-        assist(&mut tasks, stop, watch);
+        tasks.assist("node-watch", stop, watch);
         let cloud = CloudHealth::new(self.parts.health.clone());
         // First, so that it knows a first installation from one whose nodes carry our annotation already.
         if self.parts.config.controllers.runs(names::controllers::NODE_LIFECYCLE) {
-            let context = self.context(names::controllers::NODE_LIFECYCLE, &nodes, &cloud, &mut tasks, stop);
+            let context = self.context(names::controllers::NODE_LIFECYCLE, &nodes, &cloud, &mut tasks);
             let lifecycle = node_lifecycle::run(context, store, self.lifecycle_config(), stop.clone());
-            self.spawn(&mut tasks, "cloud-node-lifecycle", lifecycle);
+            self.spawn(&mut tasks.tasks, "cloud-node-lifecycle", lifecycle);
         }
         if self.parts.config.controllers.runs(names::controllers::NODE) {
-            let context = self.context(names::controllers::NODE, &nodes, &cloud, &mut tasks, stop);
-            self.spawn(&mut tasks, "cloud-node", node::run(context, self.node_config(), stop.clone()));
+            let context = self.context(names::controllers::NODE, &nodes, &cloud, &mut tasks);
+            self.spawn(&mut tasks.tasks, "cloud-node", node::run(context, self.node_config(), stop.clone()));
         }
         if self.parts.config.controllers.runs(names::controllers::SERVICE) {
             let context = self.service_context(&nodes, &cloud, &mut tasks, stop);
-            self.spawn(&mut tasks, "service", service::run(context, self.service_config(), stop.clone()));
+            self.spawn(&mut tasks.tasks, "service", service::run(context, self.service_config(), stop.clone()));
         }
         tasks
     }
 
     /// Runs a controller, and says so under the name that Go's metric has for it.
-    fn spawn(&self, tasks: &mut JoinSet<()>, metric: &'static str, controller: impl Future<Output = ()> + Send + 'static) {
-        let running = Running::new(self.parts.metrics.controllers.clone(), metric);
-        tasks.spawn(async move {
+    fn spawn(&self, tasks: &mut Supervisor, metric: &'static str, controller: impl Future<Output = ()> + Send + 'static) {
+        let running = Reported::new(self.parts.metrics.controllers.clone(), metric);
+        tasks.spawn(metric, async move {
             controller.await;
             drop(running);
         });
     }
 
-    fn context(
-        &self,
-        controller: &str,
-        nodes: &Nodes,
-        cloud: &CloudHealth,
-        tasks: &mut JoinSet<()>,
-        stop: &CancellationToken,
-    ) -> NodeContext {
+    fn context(&self, controller: &str, nodes: &Nodes, cloud: &CloudHealth, tasks: &mut Running) -> NodeContext {
         let client = self.parts.client.clone();
         let (events, writer) =
             Events::start(client.clone(), self.parts.clients.presence.clone(), controller, &self.parts.identity);
-        assist(tasks, stop, writer);
+        tasks.writers.spawn("node-events", writer);
         NodeContext {
             nodes: nodes.clone(),
             writer: NodeWriter::new(client, self.gate.clone()).while_present(self.parts.clients.presence.clone()),
@@ -81,15 +99,15 @@ impl Tenures {
         &self,
         nodes: &Nodes,
         cloud: &CloudHealth,
-        tasks: &mut JoinSet<()>,
+        tasks: &mut Running,
         stop: &CancellationToken,
     ) -> ServiceContext {
         let client = self.parts.client.clone();
         let (events, writer) =
             Events::start(client.clone(), self.parts.clients.presence.clone(), names::SERVICE_EVENT_SOURCE, &self.parts.identity);
-        assist(tasks, stop, writer);
+        tasks.writers.spawn("service-events", writer);
         let (services, watch) = Services::watch(self.parts.clients.watches.clone(), self.parts.clients.presence.clone());
-        assist(tasks, stop, watch);
+        tasks.assist("service-watch", stop, watch);
         ServiceContext {
             services,
             nodes: nodes.clone(),
@@ -132,28 +150,20 @@ impl Tenures {
     }
 }
 
-/// Runs what serves the controllers, until they are told to stop.
-fn assist(tasks: &mut JoinSet<()>, stop: &CancellationToken, task: impl Future<Output = ()> + Send + 'static) {
-    let stop = stop.clone();
-    tasks.spawn(async move {
-        stop.run_until_cancelled(task).await;
-    });
-}
-
 /// Counts a controller as running until it is dropped, however it ends.
-struct Running {
+struct Reported {
     metrics: ControllerMetrics,
     name: &'static str,
 }
 
-impl Running {
+impl Reported {
     fn new(metrics: ControllerMetrics, name: &'static str) -> Self {
         metrics.set_running(name, true);
         Self { metrics, name }
     }
 }
 
-impl Drop for Running {
+impl Drop for Reported {
     fn drop(&mut self) {
         self.metrics.set_running(self.name, false);
     }

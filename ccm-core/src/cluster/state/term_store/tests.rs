@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::super::tests::{MAP, MAPS, deletion};
-use super::super::{Cause, State};
+use super::super::{Cause, Rule, Scope, State, Trip};
 use super::*;
 use crate::cluster::gate::tests::{Open, gate};
 use crate::cluster::scripted::ApiServer;
@@ -34,7 +34,7 @@ impl Scenario {
 
     /// A term of epoch 1, which is the gate's.
     async fn begin(&self) -> TermStore {
-        let beginning = Beginning { identity: "here".to_owned(), epoch: 1 };
+        let beginning = Beginning { identity: "here".to_owned(), epoch: 1, worked_before: false, set_back: false };
         let stored = self.raw().load().await.unwrap();
         TermStore::begin(self.raw(), stored, beginning, self.gate.clone(), self.events.clone()).await.unwrap()
     }
@@ -176,4 +176,20 @@ async fn a_failed_save_that_was_carried_out_is_not_undone() {
     scenario.raw().save(&mut carried_out).await.unwrap();
     assert_eq!(store.load().await.unwrap().deletions, carried_out.deletions);
     assert_eq!(scenario.told(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_copy_that_was_put_back_while_nobody_led_brings_its_breakers_and_no_history() {
+    let scenario = Scenario::new();
+    let (store, mut state) = scenario.begun().await;
+    let trip =
+        Trip::new(Rule::Budget, Scope::Cluster, "a test".to_owned(), [("n", "u")], state.deletions.as_ref().unwrap()[0].at);
+    state.trips = vec![trip];
+    store.save(&mut state).await.unwrap();
+    let beginning = Beginning { identity: "here".to_owned(), epoch: 9, worked_before: true, set_back: true };
+    let stored = scenario.raw().load().await.unwrap();
+    let next = TermStore::begin(scenario.raw(), stored, beginning, scenario.gate.clone(), scenario.events.clone()).await.unwrap();
+    let begun = next.load().await.unwrap();
+    assert_eq!((begun.deletions, begun.trips.len(), begun.epoch), (None, 1, 9));
+    assert!(next.worked_before(), "so that the budget counts as spent");
 }

@@ -95,12 +95,18 @@ pub struct FakeInstances {
     asked: Mutex<Vec<(String, Priority)>>,
     /// How many look-ups must wait together before any is answered.
     together: Mutex<Option<Arc<tokio::sync::Barrier>>>,
+    panics: Mutex<String>,
 }
 
 impl FakeInstances {
     /// Scripts the replies for a node.
     pub fn reply(&self, name: &str, replies: impl IntoIterator<Item = Reply>) {
         self.replies.lock().insert(name.to_owned(), replies.into_iter().collect());
+    }
+
+    /// Panics when asked about this node, instead of an answer.
+    pub fn panic_over(&self, name: &str) {
+        name.clone_into(&mut self.panics.lock());
     }
 
     /// Answers none before so many ask.
@@ -118,6 +124,8 @@ impl FakeInstances {
 impl Instances for FakeInstances {
     async fn look_up(&self, query: NodeQuery, priority: Priority) -> Result<Answer, ProviderError> {
         self.asked.lock().push((query.node_name.clone(), priority));
+        let panics = *self.panics.lock() == query.node_name;
+        assert!(!panics, "scripted");
         let barrier = self.together.lock().clone();
         if let Some(barrier) = barrier {
             barrier.wait().await;

@@ -8,7 +8,7 @@ use crate::controllers::node_lifecycle::observations::{Observations, Said};
 use crate::model::node::{Node, Ready};
 
 /// So few counted nodes prove nothing: of a zone, the cluster decides; of the cluster, the budget does.
-const ENOUGH: usize = 2;
+pub(super) const ENOUGH: usize = 2;
 
 /// What the provider said, in this tick, of the nodes that count.
 #[derive(Debug, Default)]

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 
 use super::breaker::{self, Case};
-use super::evidence::{Evidence, Missing};
+use super::evidence::{ENOUGH, Evidence, Missing};
 use super::{Block, Checked, Doomed, Observed, Plan, is_examined, is_ours};
-use crate::cluster::state::{Cause, Rule, Scope, State, Trip};
+use crate::cluster::state::{Cause, Release, Rule, Scope, State, Trip, within};
 use crate::controllers::node_lifecycle::marks::is_marked;
 use crate::controllers::node_lifecycle::observations::Gone;
 use crate::model::node::{Node, Ready};
@@ -93,7 +93,8 @@ impl<'a> Rules<'a> {
     }
 
     fn is_released(&self, node: &Node) -> bool {
-        self.state.releases.iter().any(|release| release.nodes.get(&node.name) == Some(&node.uid))
+        let holds = |release: &&Release| within(release.at, self.observed.time, self.observed.config.window);
+        self.state.releases.iter().filter(holds).any(|release| release.nodes.get(&node.name) == Some(&node.uid))
     }
 
     /// Whether the node bears a mark that counts.
@@ -103,8 +104,7 @@ impl<'a> Rules<'a> {
 
     /// The nodes by which the provider is tried: initialised, not marked for removal, not being deleted.
     pub(super) fn counted(&self) -> impl Iterator<Item = &'a Node> {
-        let counts = |node: &Node| !node.is_uninitialized() && node.deleted_at.is_none() && !self.is_planned(node);
-        self.ours.iter().copied().filter(move |node| counts(node))
+        self.ours.iter().copied().filter(move |node| is_settled(node) && !self.is_planned(node))
     }
 
     /// Two Ready nodes or more whose machines the provider denies block everything in their scope at once. A breaker trips when
@@ -184,6 +184,7 @@ impl<'a> Rules<'a> {
         let last = &self.observed.memory.evidence;
         if checked.is_empty() && !is_watched {
             self.let_breakers_close(None, plan);
+            plan.memory.evidence = last.clone().filter(|last| self.is_remembered(last));
         } else if self.observed.cross_checked {
             let evidence = Evidence::of(self.counted(), self.observed.observations, not_before);
             self.let_breakers_close(Some(&evidence), plan);
@@ -195,6 +196,11 @@ impl<'a> Rules<'a> {
         } else {
             plan.wants_cross_check = true;
         }
+    }
+
+    /// A candidate whose look-up fails in one tick is no reason to begin anew.
+    fn is_remembered(&self, last: &Checked) -> bool {
+        self.observed.now.saturating_duration_since(last.at) < self.observed.config.confirmation * 3
     }
 
     fn is_recent(&self, last: &Checked) -> bool {
@@ -217,8 +223,12 @@ impl<'a> Rules<'a> {
         if failed_before {
             plan.trips.extend([Rule::NotFound, Rule::NotAlive].into_iter().filter_map(|rule| self.evidence_trip(rule, &failing)));
         }
-        let mut blocks: Vec<_> = failing.into_iter().map(|(_, rule, missing)| Block::Evidence { rule, missing }).collect();
-        blocks.dedup();
+        let mut blocks: Vec<Block> = Vec::new();
+        for block in failing.into_iter().map(|(_, rule, missing)| Block::Evidence { rule, missing }) {
+            if !blocks.contains(&block) {
+                blocks.push(block);
+            }
+        }
         plan.memory.evidence = Some(Checked { at: self.observed.now, blocks: blocks.clone() });
         plan.blocks.extend(blocks);
     }
@@ -253,10 +263,13 @@ impl<'a> Rules<'a> {
     }
 }
 
-/// The marks that count: seen while the node was Ready, on fewer than half of the provider's nodes, and not set after a breaker
-/// listed the node, which would be somebody's reaction to a lie.
+/// The marks that count: seen while the node was Ready, on fewer than half of the provider's settled nodes at this moment, with
+/// others left by which the provider can be tried, and not set after a breaker listed the node, which would be somebody's reaction
+/// to a lie.
 fn planned<'a>(observed: &Observed<'_>, state: &State, ours: &[&'a Node]) -> HashSet<&'a str> {
-    if ours.iter().filter(|node| is_marked(node)).count() * 2 >= ours.len() {
+    let known: Vec<_> = ours.iter().copied().filter(|node| is_settled(node)).collect();
+    let unmarked = known.iter().filter(|node| !is_marked(node)).count();
+    if unmarked < ENOUGH || unmarked * 2 <= known.len() {
         return HashSet::new();
     }
     let reaction = |node: &Node, seen| state.trips.iter().any(|trip| trip.lists(&node.name, &node.uid) && trip.at < seen);
@@ -264,9 +277,14 @@ fn planned<'a>(observed: &Observed<'_>, state: &State, ours: &[&'a Node]) -> Has
     ours.iter().filter(|node| counts(node)).map(|node| node.name.as_str()).collect()
 }
 
+/// Initialised, and not being deleted.
+fn is_settled(node: &Node) -> bool {
+    !node.is_uninitialized() && node.deleted_at.is_none()
+}
+
 /// Evidence must not come from data older than the first answer about any node that it is for.
 fn newest_first_answer(candidates: &[Candidate<'_>]) -> Option<Timestamp> {
-    candidates.iter().map(|candidate| candidate.gone.first_observed_at).max()
+    candidates.iter().filter(|candidate| candidate.may_go).map(|candidate| candidate.gone.first_observed_at).max()
 }
 
 /// The zone that all nodes are in, or the cluster; none for no node.

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use self::simulation::Simulation;
 use super::*;
+use crate::cluster::state::Release;
 use crate::controllers::node_lifecycle::fixtures::{at, cordoned, found, node, provider, ready, tainted};
 use crate::model::instance::{InstanceState, Lookup};
 use crate::names::taints::{SHUTDOWN, TO_BE_DELETED, UNINITIALIZED};
@@ -178,6 +179,30 @@ fn ready_nodes_that_follow_their_machines_in_time_delay_and_trip_nothing() {
 }
 
 #[test]
+fn a_release_holds_for_one_window() {
+    for (released, deleted) in [(-599, 20), (-601, 0)] {
+        let mut simulation = Simulation::new((0..20).map(|index| node(&format!("n{index}"), "a")));
+        let nodes = simulation.nodes.iter().map(|node| (node.name.clone(), node.uid.clone())).collect();
+        simulation.state.releases = vec![Release { id: "old".to_owned(), at: at(released + 30), nodes }];
+        simulation.period = 30;
+        simulation.run(30, |_| Some(Lookup::NotFound));
+        assert_eq!(simulation.deleted.len(), deleted, "released {released} s before");
+    }
+}
+
+/// Old nodes are cordoned while new ones join that the provider does not find either: nothing is left to try it by.
+#[test]
+fn marks_do_not_count_where_no_other_initialised_node_is_left() {
+    let old = (0..9).map(|index| cordoned(ready(node(&format!("old{index}"), "a"))));
+    let new = (0..10).map(|index| tainted(ready(node(&format!("new{index}"), "a")), UNINITIALIZED));
+    let mut simulation = Simulation::new(old.chain(new));
+    simulation.run(0, |_| None);
+    simulation.change(|node| if node.unschedulable { Node { ready: Ready::Unknown, ..node } } else { node });
+    simulation.run(120, |_| Some(Lookup::NotFound));
+    assert_eq!(simulation.deleted.len(), 0);
+}
+
+#[test]
 fn deleted_machines_everywhere_need_others_that_are_alive() {
     let mut simulation = Simulation::new((0..10).map(|index| node(&format!("n{index}"), "a")));
     simulation.run(120, |_| Some(found(InstanceState::Deleted)));
@@ -274,6 +299,9 @@ fn a_live_node_is_deleted_only_if_it_is_still_the_one_that_was_judged() {
         ("going", changed(|node| node.deleted_at = Some(at(0))), false),
     ];
     for (name, live, doomed) in cases {
-        assert_eq!(is_still_doomed(&live, &decided), doomed, "{name}");
+        assert_eq!(is_still_doomed(&live, &decided, Cause::Absent), doomed, "{name}");
+    }
+    for (live, doomed) in [(decided.clone(), false), (cordoned(decided.clone()), true)] {
+        assert_eq!(is_still_doomed(&live, &decided, Cause::Planned), doomed, "a mark that was taken off in time");
     }
 }

@@ -149,7 +149,7 @@ impl World {
         map["data"]["epoch"] = json!("1");
         self.api.put(MAP, map);
         let (store, gate) = (StateStore::new(self.api.client(), "simulated"), self.ctx.writer.gate().clone());
-        let beginning = Beginning { identity: IDENTITY.to_owned(), epoch: 1 };
+        let beginning = Beginning { identity: IDENTITY.to_owned(), epoch: 1, worked_before: false, set_back: false };
         TermStore::begun(store, beginning, gate, self.ctx.events.clone())
     }
 

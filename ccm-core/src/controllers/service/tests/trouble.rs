@@ -262,3 +262,37 @@ async fn a_service_that_is_just_absent_loses_nothing() {
     assert_eq!(world.cloud.verbs("a"), [Verb::Ensure]);
     running.stop().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_of_a_provider_that_has_gone_since_is_written_when_it_is_back() {
+    let mut world = World::new([service("a")], [node("n")]);
+    world.cloud.hold(Verb::Ensure);
+    let running = start(&world);
+    until("the cloud is at work", || world.cloud.running() == 1).await;
+    world.loses_the_provider();
+    world.cloud.release(Verb::Ensure);
+    pass(10 * SECOND).await;
+    assert!(!world.is_done("a"), "nothing is written while no provider is there");
+    world.becomes(provider());
+    until("a is done", || world.is_done("a")).await;
+    pass(10 * SECOND).await;
+    assert_eq!(world.cloud.count(Verb::Ensure), 1, "the answer counts");
+    let told = world.notes();
+    assert!(told.iter().all(|note| note.grade == Grade::Normal), "{told:?}");
+    assert_eq!(told.iter().filter(|note| note.reason == events::ENSURED_LOAD_BALANCER).count(), 1);
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_connection_is_no_fault_of_the_service_and_is_retried_without_an_event() {
+    let mut world = World::new([service("a")], [node("n")]);
+    world.cloud.reply(Verb::Ensure, "a", [Reply::Fail(refusal(Outcome::Unknown, "CONNECTION_LOST"))]);
+    let running = start(&world);
+    until("the call was answered", || world.cloud.answered(Verb::Ensure) == 1).await;
+    settle().await;
+    assert_eq!(condition(&world, "a"), None);
+    until("a is done", || world.is_done("a")).await;
+    let told = world.notes();
+    assert!(told.iter().all(|note| note.grade == Grade::Normal), "{told:?}");
+    running.stop().await;
+}
