@@ -81,7 +81,7 @@ pub async fn run(config: Config, shutdown: CancellationToken) -> Result<(), RunE
     let Some(cluster_uid) = cluster_uid else { return Ok(()) };
     let identity = leader_election::identity();
     let parts = Parts { config, client, clients, cluster_uid, identity, metrics, health };
-    let ran = parts.run(&mut background, shutdown).await;
+    let ran = Box::pin(parts.run(&mut background, shutdown)).await;
     background.shutdown().await;
     tracing::info!("stopped");
     Ok(ran?)

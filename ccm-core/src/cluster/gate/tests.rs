@@ -64,11 +64,12 @@ fn a_provider_without_a_recent_handshake_closes_the_gate_with_a_reason_of_its_ow
     assert_eq!(gate.check().unwrap_err(), Closed::ProviderUnconfirmed);
 }
 
+type Change = Box<dyn FnOnce(&Open)>;
+
 #[tokio::test(start_paused = true)]
 async fn what_was_answered_in_a_term_waits_for_the_provider_and_never_for_another_term_or_cloud() {
     let away = || ProviderState::Disconnected { since: Instant::now(), message: String::new() };
     let another = ProviderInfo { cloud_identity: "another".to_owned(), ..ProviderInfo::default() };
-    type Change = Box<dyn FnOnce(&Open)>;
     let cases: [(Change, Result<(), Closed>); 4] = [
         (Box::new(|open| drop(open.provider.send_replace(ProviderState::Ready(Arc::default())))), Ok(())),
         (Box::new(|open| drop(open.provider.send_replace(ProviderState::Ready(Arc::new(another))))), Err(Closed::AnotherCloud)),

@@ -68,7 +68,7 @@ async fn a_process_of_which_a_task_panics_gives_the_lease_back_and_fails() {
         drop(triggered.await);
         panic!("injected");
     });
-    let process = tokio::spawn(async move { parts.run(&mut background, CancellationToken::new()).await });
+    let process = tokio::spawn(async move { Box::pin(parts.run(&mut background, CancellationToken::new())).await });
     let holder = || api.object(LEASE).map(|lease| lease["spec"]["holderIdentity"].clone());
     let held = async {
         while holder() != Some(json!("me")) {
