@@ -77,7 +77,7 @@ async fn put(live: &Live, targets: &TargetSet) -> Result<Option<Sending>, Provid
         async move {
             let set = encode(&connection, &targets);
             connection.metrics().node_set("put", set.len());
-            let put = Put { hash: targets.hash().to_string(), set };
+            let put = Put { hash: targets.hash().to_string(), set: Some(set) };
             let answer = connection.send::<_, v1::PutNodeSetResponse>(Method::PutNodeSet, put).await;
             answer.map(drop).map_err(|status| classify::status(&status))
         }

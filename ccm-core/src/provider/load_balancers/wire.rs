@@ -48,9 +48,9 @@ pub struct Put {
     /// The set's name.
     #[prost(string, tag = "1")]
     pub hash: String,
-    /// The encoded set.
-    #[prost(bytes = "bytes", tag = "2")]
-    pub set: Bytes,
+    /// The encoded set. A plain field of no bytes would not be sent: a set without a node is a set.
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    pub set: Option<Bytes>,
 }
 
 /// `NodeSetRef`.
@@ -106,54 +106,68 @@ impl Connection {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    use std::fmt::Debug;
+
     use super::*;
     use crate::provider::load_balancers::tests::{service, target};
 
-    fn same<T: Message + Default + PartialEq + std::fmt::Debug>(ours: &impl Message, theirs: &T) {
-        assert_eq!(&T::decode(ours.encode_to_vec().as_slice()).unwrap(), theirs);
+    /// A set without a node and one with two: as this module encodes it, and as the contract's type.
+    fn sets() -> [(Bytes, v1::NodeSet); 2] {
+        [vec![], vec![target("a"), target("b")]]
+            .map(|targets| (encode(&targets), v1::NodeSet { nodes: targets.iter().map(convert::node).collect() }))
+    }
+
+    /// Every form of a field `nodes`: absent, without a form, by hash, inline; empty and not.
+    fn forms() -> Vec<(Option<Nodes>, Option<v1::NodeSetRef>)> {
+        let hashes = ["", "h"].map(|hash| (Form::Hash(hash.to_owned()), v1::node_set_ref::Set::Hash(hash.to_owned())));
+        let inline = sets().map(|(ours, theirs)| (Form::Inline(ours), v1::node_set_ref::Set::Inline(theirs)));
+        let forms = hashes.into_iter().chain(inline).map(|(ours, theirs)| (Some(ours), Some(theirs))).chain([(None, None)]);
+        let nodes = forms.map(|(form, set)| (Some(Nodes { form }), Some(v1::NodeSetRef { set })));
+        nodes.chain([(None, None)]).collect()
+    }
+
+    /// Every state of a field: absent, present and empty, present and full.
+    fn states<T: Default>(full: T) -> [Option<T>; 3] {
+        [None, Some(T::default()), Some(full)]
+    }
+
+    fn same(ours: &(impl Message + Debug), theirs: &(impl Message + Debug)) {
+        assert_eq!(ours.encode_to_vec(), theirs.encode_to_vec(), "{ours:?} is not {theirs:?}");
     }
 
     #[test]
-    fn on_the_wire_these_are_the_messages_of_the_contract() {
-        let targets = [target("a"), target("b")];
-        let set = v1::NodeSet { nodes: targets.iter().map(convert::node).collect() };
-        assert_eq!(set.nodes.len(), 2);
-        same(
-            &Put { hash: "h".to_owned(), set: encode(&targets) },
-            &v1::PutNodeSetRequest { hash: "h".to_owned(), set: Some(set.clone()) },
-        );
+    fn a_set_that_is_put_is_on_the_wire_what_the_contract_says() {
+        for hash in ["", "h"].map(str::to_owned) {
+            same(&Put { hash: hash.clone(), set: None }, &v1::PutNodeSetRequest { hash: hash.clone(), set: None });
+            for (ours, theirs) in sets() {
+                let theirs = v1::PutNodeSetRequest { hash: hash.clone(), set: Some(theirs) };
+                same(&Put { hash: hash.clone(), set: Some(ours) }, &theirs);
+            }
+        }
+    }
 
-        let cluster = Some(v1::ClusterRef { name: "kubernetes".to_owned(), uid: "uid".to_owned() });
-        let (service, leadership) = (Some(convert::service(&service("a"))), Some(v1::Leadership { epoch: 7 }));
-        for (ours, theirs) in [
-            (Form::Inline(encode(&targets)), v1::node_set_ref::Set::Inline(set)),
-            (Form::Hash("h".to_owned()), v1::node_set_ref::Set::Hash("h".to_owned())),
-        ] {
-            let (ours, theirs) = (Some(Nodes { form: Some(ours) }), Some(v1::NodeSetRef { set: Some(theirs) }));
-            let mutation = Mutation { cluster: cluster.clone(), leadership, service: service.clone(), nodes: ours.clone() };
-            same(
-                &mutation,
-                &v1::EnsureLoadBalancerRequest {
-                    cluster: cluster.clone(),
-                    leadership,
-                    service: service.clone(),
-                    nodes: theirs.clone(),
-                },
-            );
-            same(
-                &mutation,
-                &v1::UpdateLoadBalancerRequest {
-                    cluster: cluster.clone(),
-                    leadership,
-                    service: service.clone(),
-                    nodes: theirs.clone(),
-                },
-            );
-            same(
-                &Question { cluster: cluster.clone(), service: service.clone(), nodes: ours },
-                &v1::PlanLoadBalancerRequest { cluster: cluster.clone(), service: service.clone(), nodes: theirs },
-            );
+    #[test]
+    fn every_field_of_every_request_is_on_the_wire_what_the_contract_says() {
+        for (ours, nodes) in forms() {
+            for cluster in states(v1::ClusterRef { name: "kubernetes".to_owned(), uid: "uid".to_owned() }) {
+                for service in states(convert::service(&service("a"))) {
+                    let question = Question { cluster: cluster.clone(), service: service.clone(), nodes: ours.clone() };
+                    let (cluster, service, nodes) = (cluster.clone(), service, nodes.clone());
+                    same(
+                        &question,
+                        &v1::PlanLoadBalancerRequest { cluster: cluster.clone(), service: service.clone(), nodes: nodes.clone() },
+                    );
+                    for leadership in states(v1::Leadership { epoch: 7 }) {
+                        let (cluster, service, nodes) = (cluster.clone(), service.clone(), nodes.clone());
+                        let ours =
+                            Mutation { cluster: cluster.clone(), leadership, service: service.clone(), nodes: ours.clone() };
+                        let ensure = v1::EnsureLoadBalancerRequest { cluster, leadership, service, nodes };
+                        same(&ours, &ensure);
+                        let v1::EnsureLoadBalancerRequest { cluster, leadership, service, nodes } = ensure;
+                        same(&ours, &v1::UpdateLoadBalancerRequest { cluster, leadership, service, nodes });
+                    }
+                }
+            }
         }
     }
 }

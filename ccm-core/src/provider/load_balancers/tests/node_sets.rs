@@ -152,6 +152,18 @@ fn encoded(scenario: &Scenario) -> usize {
 }
 
 #[tokio::test]
+async fn a_set_without_a_node_crosses_as_a_set_in_either_form() {
+    let (scenario, raw, _serving) = Scenario::with_raw(ALL).await;
+    assert!(scenario.balancers.ensure(1, &service("a"), &targets(&[])).await.is_ok());
+    assert_eq!(raw.load_balancers.put.calls()[0].set, Some(v1::NodeSet::default()));
+
+    let (scenario, raw, _serving) = Scenario::with_raw(INLINE).await;
+    assert!(scenario.balancers.ensure(1, &service("a"), &targets(&[])).await.is_ok());
+    let inline = v1::node_set_ref::Set::Inline(v1::NodeSet::default());
+    assert_eq!(raw.load_balancers.ensure.calls()[0].nodes, Some(v1::NodeSetRef { set: Some(inline) }));
+}
+
+#[tokio::test]
 async fn a_provider_that_lists_node_sets_and_does_not_take_them_gets_them_inline() {
     let (scenario, raw, _serving) = Scenario::with_raw(ALL).await;
     raw.load_balancers.put.always(|_| Err(Status::unimplemented("no such method")));
