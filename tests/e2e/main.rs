@@ -13,4 +13,5 @@ mod services;
 mod start_up;
 mod state;
 mod strange_providers;
+mod strict;
 mod truths;
