@@ -84,7 +84,7 @@ impl Story {
         .await
     }
 
-    /// A Service goes, and leaves nothing in the cloud.
+    /// Deletes a Service, which leaves nothing in the cloud.
     async fn drop(&self, name: &str) -> Result<()> {
         let service = [name.to_owned()];
         self.services.delete(&service).await?;

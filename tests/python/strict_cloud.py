@@ -72,7 +72,7 @@ class Cloud:
             return json.loads(json.dumps(list(self.state["load_balancers"].values())))
 
     def provision(self, uid, wanted):
-        """Makes the load balancer be as wanted. A new one is at work at first, and done when it is asked for again."""
+        """Makes the load balancer as wanted. The first call only begins to create it, the next one completes it."""
         with self.lock:
             known = self.state["load_balancers"].get(uid)
             if known is None:
@@ -87,7 +87,7 @@ class Cloud:
             return dict(known)
 
     def remove(self, uid):
-        """Removes a load balancer; answers whether nothing of it is left. It is at work at first, as with a new one."""
+        """Removes a load balancer; answers whether nothing of it is left. The first call only begins the removal."""
         with self.lock:
             known = self.state["load_balancers"].get(uid)
             if known is None:
@@ -102,7 +102,7 @@ class Cloud:
     def obey(self, command):
         """Carries out a command, `{"do": "stop", "names": ["node-1"]}`; answers what there is afterwards."""
         names = command.get("names", [])
-        deeds = {
+        actions = {
             "add": self.add,
             "stop": lambda names: self.turn(names, "STOPPED"),
             "start": lambda names: self.turn(names, "RUNNING"),
@@ -111,7 +111,7 @@ class Cloud:
             "show": lambda names: None,
         }
         with self.lock:
-            deeds[command["do"]](names)
+            actions[command["do"]](names)
             self.save()
             return {"machines": len(self.state["machines"]), "load_balancers": self.load_balancers(), "at": time.time()}
 

@@ -118,7 +118,7 @@ def lock(path):
 
 
 def make_way(path):
-    """Removes a socket that nobody answers at; refuses to start if somebody does."""
+    """Removes a socket at which no process answers; refuses to start if one does."""
     if not path.exists():
         return
     with socket.socket(socket.AF_UNIX) as probe:
@@ -127,7 +127,7 @@ def make_way(path):
         except OSError:
             path.unlink()
             return
-    sys.exit(f"somebody answers at {path}")
+    sys.exit(f"another process answers at {path}")
 
 
 def listen(server, path):
@@ -142,7 +142,7 @@ def listen(server, path):
 
 
 class Unregistered:
-    """A server that takes handlers by their names only: grpc tells :authority of no call to a registered method."""
+    """A server that takes handlers by their names only: for registered methods grpc reports no :authority."""
 
     def __init__(self, server):
         self.add_generic_rpc_handlers = server.add_generic_rpc_handlers
@@ -209,7 +209,7 @@ class Line(socketserver.StreamRequestHandler):
         for line in self.rfile:
             try:
                 answer = self.server.obey(json.loads(line))
-            except Exception as error:  # Whatever is wrong with a command is told to whoever gave it.
+            except Exception as error:  # The caller gets every error of its command.
                 answer = {"error": repr(error)}
             self.wfile.write(json.dumps(answer).encode() + b"\n")
 

@@ -106,13 +106,13 @@ class Watch:
 
 
 def seconds_left(context):
-    """Until the deadline; None if the call has none, which grpc tells as a time beyond all ages."""
+    """Until the deadline; None if the call has none, which grpc reports as a time in the far future."""
     seconds = context.time_remaining()
     return seconds if seconds < FOREVER else None
 
 
 def authority(context):
-    """What the client sent as :authority. grpc hands it to its own code only; there is no public way to it."""
+    """What the client sent as :authority. grpc has no public way to read it."""
     host = context._rpc_event.call_details.host  # pylint: disable=protected-access
     return host.decode() if isinstance(host, bytes) else host
 
@@ -129,7 +129,7 @@ class Leadership:
         self.draining = False
 
     def opens(self, first, words):
-        """Whether a stream with this first word becomes the live one. The one that it replaces is told to end."""
+        """Whether a stream with this first word becomes the live one. It ends the one that it replaces."""
         with self.lock:
             again = first.epoch == self.highest and self.live is None and first.holder == self.holder
             if self.draining or not (first.epoch > self.highest or again):
@@ -140,13 +140,13 @@ class Leadership:
             return True
 
     def ends(self, words):
-        """The stream is over, whoever ended it."""
+        """The stream is over."""
         with self.lock:
             if self.live is words:
                 self.live = None
 
     def is_live(self, words):
-        """Whether it is this stream's word that counts."""
+        """Whether this stream is the live one."""
         return self.live is words
 
     def leads(self, epoch):
@@ -154,7 +154,7 @@ class Leadership:
         return self.live is not None and epoch == self.highest
 
     def drain(self):
-        """No stream goes on, and none is opened."""
+        """Ends the live stream and refuses new ones."""
         with self.lock:
             self.draining = True
             if self.live is not None:
@@ -304,7 +304,7 @@ class NodeSets:
 
 
 class Patience:
-    """Holds the core to `poll_after`: an equal call comes again after it, and not before."""
+    """Checks `poll_after`: the core repeats an equal call after it, and not before."""
 
     def __init__(self):
         self.asked = {}
