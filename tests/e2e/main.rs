@@ -14,4 +14,5 @@ mod services;
 mod start_up;
 mod state;
 mod strange_providers;
+mod strict;
 mod truths;

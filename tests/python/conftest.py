@@ -1,31 +1,37 @@
-"""A running provider-simulated and bindings freshly generated from the protos: no SDK, no code of the project's.
+"""Running providers, simulated and strict, and bindings freshly generated from the protos: no SDK, no code of the project's.
 
 It only starts, waits and stops; what must hold is in the tests.
 """
 
-import importlib
+import json
 import os
 import pathlib
+import socket
 import subprocess
 import sys
 import tempfile
 
 import grpc
-import grpc_tools
 import pytest
-from grpc_tools import protoc
 
+from generated import generate
+from plain_client import Metadata
+
+HERE = pathlib.Path(__file__).resolve().parent
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TARGET = ROOT / os.environ.get("CARGO_TARGET_DIR", "target")
 START_SECONDS = 20
 
 
-class Bindings:
-    """The generated modules, by the names of the proto files: `bindings.instances` and `bindings.instances_grpc`."""
-
-    def __getattr__(self, name):
-        module = f"{name[:-5]}_pb2_grpc" if name.endswith("_grpc") else f"{name}_pb2"
-        return importlib.import_module(f"ccm.provider.v1.{module}")
+def channel_to(path):
+    """A channel as the contract asks for it: metadata with every call, and a path that is not encoded into `:authority`."""
+    options = [
+        ("grpc.default_authority", "localhost"),
+        ("grpc.max_receive_message_length", 16 << 20),
+        ("grpc.initial_reconnect_backoff_ms", 100),
+        ("grpc.min_reconnect_backoff_ms", 100),
+    ]
+    return grpc.insecure_channel(f"unix://{path}", options=options)
 
 
 class Provider:
@@ -41,14 +47,8 @@ class Provider:
             self.process = subprocess.Popen([binary, *arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def channel(self):
-        """A channel as the contract asks for it: a path that is not encoded into `:authority`."""
-        options = [
-            ("grpc.default_authority", "localhost"),
-            ("grpc.max_receive_message_length", 16 << 20),
-            ("grpc.initial_reconnect_backoff_ms", 100),
-            ("grpc.min_reconnect_backoff_ms", 100),
-        ]
-        return grpc.insecure_channel(f"unix://{self.socket}", options=options)
+        """A channel to it."""
+        return channel_to(self.socket)
 
     def ctl(self, *arguments):
         """What `provider-simulated ctl` prints."""
@@ -76,13 +76,8 @@ class Provider:
 def bindings():
     """Generates the bindings with protoc into a directory below target, and makes them importable."""
     TARGET.mkdir(parents=True, exist_ok=True)
-    protos = sorted(str(path.relative_to(ROOT / "proto")) for path in (ROOT / "proto/ccm").rglob("*.proto"))
-    well_known = pathlib.Path(grpc_tools.__file__).parent / "_proto"
     with tempfile.TemporaryDirectory(dir=TARGET, prefix="python-bindings-") as out:
-        arguments = [f"--proto_path={ROOT / 'proto'}", f"--proto_path={well_known}", f"--python_out={out}", f"--grpc_python_out={out}"]
-        assert protoc.main(["protoc", *arguments, *protos]) == 0
-        sys.path.insert(0, out)
-        yield Bindings()
+        yield generate(out)
         sys.path.remove(out)
 
 
@@ -111,4 +106,51 @@ def channel(provider):
     """A connected channel to the provider."""
     with provider.channel() as opened:
         provider.wait(opened)
-        yield opened
+        yield grpc.intercept_channel(opened, Metadata())
+
+
+class StrictProvider(Provider):
+    """The strict server as a process of its own, with its cloud and its list of violations."""
+
+    def __init__(self, directory):  # pylint: disable=super-init-not-called
+        self.directory = directory
+        self.socket = directory / "new" / "provider.sock"
+        self.log = directory / "provider.log"
+        self.start()
+
+    def start(self):
+        """Starts it, for the first time or again."""
+        command = [sys.executable, "-B", str(HERE / "strict_server.py"), "serve"]
+        with self.log.open("ab") as log:
+            arguments = ["--endpoint", f"unix://{self.socket}", "--dir", str(self.directory)]
+            self.process = subprocess.Popen([*command, *arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    def command(self, do, *names):
+        """Changes its cloud; answers what there is."""
+        with socket.socket(socket.AF_UNIX) as line:
+            line.connect(str(self.directory / "commands.sock"))
+            line.sendall(json.dumps({"do": do, "names": names}).encode() + b"\n")
+            return json.loads(line.makefile().readline())
+
+    def violations(self):
+        """The sentences of the contract that a client broke, with the method of the call."""
+        lines = (self.directory / "violations.jsonl").read_text().splitlines()
+        return [(one["method"], one["broken"]) for one in map(json.loads, lines)]
+
+
+@pytest.fixture
+def strict():
+    """A strict provider of its own for each test."""
+    with tempfile.TemporaryDirectory(prefix="ccm-") as directory:
+        running = StrictProvider(pathlib.Path(directory))
+        yield running
+        if running.process.poll() is None:
+            running.stop()
+
+
+@pytest.fixture
+def strict_channel(strict):
+    """A connected channel to the strict provider."""
+    with strict.channel() as opened:
+        strict.wait(opened)
+        yield grpc.intercept_channel(opened, Metadata())

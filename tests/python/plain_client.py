@@ -3,15 +3,47 @@
 It makes calls and hands their answers over; what must hold is in the tests.
 """
 
+import collections
 import contextlib
 import queue
+import secrets
+import uuid
 
+import grpc
 from google.rpc import error_details_pb2
 from grpc_status import rpc_status
 
+HANDSHAKE_SECONDS = 5
 DEADLINE_SECONDS = 10
 MUTATION_SECONDS = 30
 CLUSTER = {"name": "kubernetes", "uid": "2b5f0c1e-0000-4000-8000-000000000001"}
+
+
+class Details(
+    collections.namedtuple("Details", ["method", "timeout", "metadata", "credentials", "wait_for_ready", "compression"]),
+    grpc.ClientCallDetails,
+):
+    """What a call is made with."""
+
+
+class Metadata(
+    grpc.UnaryUnaryClientInterceptor,
+    grpc.UnaryStreamClientInterceptor,
+    grpc.StreamUnaryClientInterceptor,
+    grpc.StreamStreamClientInterceptor,
+):
+    """The two metadata entries of every call: an id of its own, and a trace's."""
+
+    def intercept_unary_unary(self, continuation, details, request):
+        return continuation(self._with_entries(details), request)
+
+    intercept_unary_stream = intercept_stream_unary = intercept_stream_stream = intercept_unary_unary
+
+    def _with_entries(self, details):
+        trace = f"00-{secrets.token_hex(16)}-{secrets.token_hex(8)}-01"
+        entries = [*(details.metadata or ()), ("x-request-id", str(uuid.uuid4())), ("traceparent", trace)]
+        rest = (details.credentials, details.wait_for_ready, details.compression)
+        return Details(details.method, details.timeout, entries, *rest)
 
 
 def shake_hands(bindings, channel, versions=("v1",)):
@@ -20,7 +52,7 @@ def shake_hands(bindings, channel, versions=("v1",)):
     request = bindings.identity.GetProviderInfoRequest(
         cluster=bindings.types.ClusterRef(**CLUSTER), core_version="test", protocol_versions=versions
     )
-    return identity.GetProviderInfo(request, timeout=DEADLINE_SECONDS).info
+    return identity.GetProviderInfo(request, timeout=HANDSHAKE_SECONDS).info
 
 
 def look_up(bindings, channel, *names):
@@ -65,14 +97,6 @@ def error_info(error):
         if detail.Unpack(info):
             return info
     raise AssertionError(f"the error has no ErrorInfo: {error}")
-
-
-def add_ssh_key(bindings, channel, epoch):
-    """A mutating call of the service Instances."""
-    request = bindings.instances.AddSSHKeyToAllInstancesRequest(
-        user="ada", key_data=b"ssh-ed25519 AAAA", leadership=bindings.types.Leadership(epoch=epoch)
-    )
-    return bindings.instances_grpc.InstancesStub(channel).AddSSHKeyToAllInstances(request, timeout=DEADLINE_SECONDS)
 
 
 class LoadBalancers:

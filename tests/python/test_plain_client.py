@@ -8,7 +8,7 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2
 
-from plain_client import CLUSTER, DEADLINE_SECONDS, LoadBalancers, add_ssh_key, error_info, lead_request, leading, look_up, shake_hands
+from plain_client import DEADLINE_SECONDS, LoadBalancers, error_info, lead_request, leading, look_up, shake_hands
 
 
 def test_the_handshake_describes_the_provider(bindings, channel):
@@ -71,13 +71,23 @@ def test_a_batch_over_the_limit_is_refused(bindings, channel):
     assert error_info(caught.value).reason == "BATCH_TOO_LARGE"
 
 
-def test_the_zone_of_a_machine_is_that_of_its_instance(bindings, channel):
+def test_the_zone_of_a_machine_is_that_of_its_instance(bindings, provider, channel):
+    provider.ctl("add", "node-1")
     instance = look_up(bindings, channel, "node-1")["node-1"].instance
     zones = bindings.zones_grpc.ZonesStub(channel)
     answer = zones.GetZone(bindings.zones.GetZoneRequest(node_name="node-1"), timeout=DEADLINE_SECONDS)
     assert (answer.zone.zone, answer.zone.region) == (instance.zone, instance.region)
+    by_id = zones.GetZone(bindings.zones.GetZoneRequest(provider_id=instance.provider_id), timeout=DEADLINE_SECONDS)
+    assert by_id == answer
     own = zones.GetZone(bindings.zones.GetZoneRequest(own=bindings.zones.OwnZone()), timeout=DEADLINE_SECONDS)
     assert own.zone.region == instance.region
+
+
+def test_the_zone_of_an_unknown_machine_is_a_result_and_not_an_error(bindings, provider, channel):
+    provider.ctl("forget", "node-1")
+    zones = bindings.zones_grpc.ZonesStub(channel)
+    answer = zones.GetZone(bindings.zones.GetZoneRequest(node_name="node-1"), timeout=DEADLINE_SECONDS)
+    assert answer.WhichOneof("outcome") == "not_found"
 
 
 def test_an_unknown_volume_and_a_foreign_one_are_told_apart(bindings, channel):
@@ -115,27 +125,52 @@ def test_a_lead_stream_acknowledges_its_epoch_and_fences_older_ones(bindings, ch
         assert balancers.delete(7, balancers.service("web")).WhichOneof("outcome") == "done"
 
 
-def test_a_method_that_is_not_served_says_so_before_it_asks_who_leads(bindings, channel):
+# What the simulated provider does not list: no client's call of it may end in anything else.
+UNSERVED = {
+    "Instances": {"WatchInstances", "AddSSHKeyToAllInstances", "GetCurrentNodeName"},
+    "Routes": {"ListRoutes", "CreateRoutes", "DeleteRoutes"},
+    "Clusters": {"ListClusters", "GetMaster"},
+}
+
+# What it serves, and which tests call it here and in test_load_balancers.
+SERVED = {
+    "Identity": {"GetProviderInfo", "Lead"},
+    "Instances": {"BatchGetInstances"},
+    "Zones": {"GetZone"},
+    "Volumes": {"GetVolumeLabels"},
+    "LoadBalancers": {
+        "GetLoadBalancer",
+        "GetLoadBalancerName",
+        "EnsureLoadBalancer",
+        "UpdateLoadBalancer",
+        "EnsureLoadBalancerDeleted",
+        "PutNodeSet",
+        "PlanLoadBalancer",
+        "ListLoadBalancers",
+    },
+}
+
+
+def test_every_method_of_the_contract_is_called_by_some_test(bindings):
+    contract = {}
+    for name in ("identity", "instances", "load_balancers", "routes", "zones", "clusters", "volumes"):
+        for service in getattr(bindings, name).DESCRIPTOR.services_by_name.values():
+            contract[service.name] = {method.name for method in service.methods}
+    assert contract == {name: SERVED.get(name, set()) | UNSERVED.get(name, set()) for name in {*SERVED, *UNSERVED}}
+
+
+@pytest.mark.parametrize("service, method", [(name, one) for name, methods in UNSERVED.items() for one in sorted(methods)])
+def test_what_is_not_served_answers_unimplemented(bindings, channel, service, method):
     shake_hands(bindings, channel)
+    file = getattr(bindings, service.lower())
+    described = file.DESCRIPTOR.services_by_name[service].methods_by_name[method]
+    stub = getattr(getattr(bindings, f"{service.lower()}_grpc"), f"{service}Stub")(channel)
     with pytest.raises(grpc.RpcError) as caught:
-        add_ssh_key(bindings, channel, epoch=1)
-    assert (caught.value.code(), error_info(caught.value).reason) == (grpc.StatusCode.UNIMPLEMENTED, "NOT_IMPLEMENTED")
-
-
-def test_what_is_not_served_answers_unimplemented(bindings, channel):
-    info = shake_hands(bindings, channel)
-    assert not {bindings.identity.CAPABILITY_ROUTES, bindings.identity.CAPABILITY_CLUSTERS} & set(info.capabilities)
-    routes = bindings.routes_grpc.RoutesStub(channel)
-    clusters = bindings.clusters_grpc.ClustersStub(channel)
-    cluster = bindings.types.ClusterRef(**CLUSTER)
-    for call in (
-        lambda: next(routes.ListRoutes(bindings.routes.ListRoutesRequest(cluster=cluster), timeout=DEADLINE_SECONDS)),
-        lambda: clusters.ListClusters(bindings.clusters.ListClustersRequest(), timeout=DEADLINE_SECONDS),
-    ):
-        with pytest.raises(grpc.RpcError) as caught:
-            call()
-        assert caught.value.code() == grpc.StatusCode.UNIMPLEMENTED
-        assert error_info(caught.value).reason == "NOT_IMPLEMENTED"
+        answer = getattr(stub, method)(getattr(file, described.input_type.name)(), timeout=DEADLINE_SECONDS)
+        if described.server_streaming:
+            next(answer)
+    assert caught.value.code() == grpc.StatusCode.UNIMPLEMENTED
+    assert error_info(caught.value).reason == "NOT_IMPLEMENTED"
 
 
 def test_health_is_serving(channel):

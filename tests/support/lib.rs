@@ -6,6 +6,7 @@
 //! - [`control_plane`], [`rbac`], [`audit`]: the API server, what ccm-core may do there, and what it did.
 //! - [`binaries`], [`process`], [`core`], [`simulated`], [`cloud`]: the processes; [`ctl`]: a hand in the cloud.
 //! - [`strange_provider`]: a provider that keeps to no contract.
+//! - [`strict_provider`]: a provider without an SDK that holds ccm-core to the contract.
 //! - [`kubelet`]: nodes as kubelet makes and reports them.
 //! - [`services`]: Services as users make and change them; [`expectation`]: what they and the cloud must be in the end.
 //! - [`wait`], [`ports`]: conditions and free ports.
@@ -28,5 +29,6 @@ pub mod rbac;
 pub mod services;
 pub mod simulated;
 pub mod strange_provider;
+pub mod strict_provider;
 pub mod wait;
 pub mod world;
