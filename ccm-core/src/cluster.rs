@@ -4,6 +4,7 @@ pub mod events;
 pub mod gate;
 pub mod nodes;
 pub mod patch;
+pub mod presence;
 #[cfg(test)]
 pub mod scripted;
 pub mod services;

@@ -34,7 +34,7 @@ pub use serving::ServingConfig;
 
 const ABOUT: &str =
     "A Kubernetes cloud-controller-manager that knows no cloud: it speaks gRPC to a provider sidecar over a Unix socket";
-const AFTER_HELP: &str = "Durations are Go's: 500ms, 15s, 1h2m3.5s. Every other flag of Go's cloud-controller-manager v0.36 is known too: it is \
+const AFTER_HELP: &str = "Durations are Go's: 500ms, 15s, 1h2m3.5s. Every other flag of Go's cloud-controller-manager, v0.36 and v0.37, is known too: it is \
 accepted with one warning that says why it does nothing here, or refused with the remedy. Underscores in a flag's name count as dashes.
 
 \

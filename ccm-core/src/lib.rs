@@ -7,6 +7,9 @@
 //! - [`provider`]: the port to the cloud provider, and the only code that knows gRPC.
 //! - [`model`]: the plain types that the rest speaks.
 //! - [`controllers`]: watch, observe, decide, act.
+//!
+//! Beside it, [`causes`] puts an error and its causes into one line.
+pub mod causes;
 pub mod cluster;
 pub mod config;
 pub mod controllers;

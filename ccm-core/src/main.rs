@@ -1,6 +1,7 @@
 //! The binary: parse, run, exit code.
 use std::process::ExitCode;
 
+use ccm_core::causes;
 use ccm_core::config::{Config, Invocation};
 use ccm_core::runtime::{self, listing, logging, shutdown};
 
@@ -16,7 +17,7 @@ async fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("ccm-core: {error:#}");
+            eprintln!("ccm-core: {}", causes::line(error.as_ref()));
             ExitCode::FAILURE
         }
     }

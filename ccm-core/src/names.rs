@@ -89,8 +89,10 @@ pub mod events {
     pub const INVALID_NODE_IP: &str = "InvalidNodeIP";
     /// The machine's zone or region is another than the node's label says.
     pub const TOPOLOGY_DRIFT: &str = "TopologyDrift";
-    /// A look-up failed in a way that a person must mend.
+    /// The look-up of a node that waits to be initialised failed in a way that a person must mend.
     pub const CLOUD_LOOKUP_FAILED: &str = "CloudLookupFailed";
+    /// Look-ups of nodes that are not ready began to fail.
+    pub const NODE_LOOKUPS_FAILING: &str = "NodeLookupsFailing";
     /// The API server refused what was to be written to a node.
     pub const NODE_WRITE_REFUSED: &str = "NodeWriteRefused";
     /// Several machines fit a node.

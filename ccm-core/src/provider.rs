@@ -175,6 +175,12 @@ pub struct ProviderError {
 }
 
 impl ProviderError {
+    /// Whether the cloud limits the rate of all calls. A bare RESOURCE_EXHAUSTED does not say that: gRPC libraries answer it to a
+    /// message that is too large.
+    pub fn is_rate_limit(&self) -> bool {
+        self.reason == "RATE_LIMITED"
+    }
+
     /// Whether the provider failed at this very call, as the contract's tables say of these codes. Another call may succeed,
     /// which none does where the cloud is away.
     pub fn is_defect(&self) -> bool {

@@ -19,6 +19,7 @@ use kube::Client;
 use prometheus_client::registry::Registry;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::events::Events;
@@ -60,6 +61,7 @@ pub async fn run(config: Config, shutdown: CancellationToken) -> Result<(), RunE
     serve(&config, &health, registry, &mut background).await?;
     let clients = kubernetes::clients(&config.kubernetes).await?;
     let client = clients.requests.clone();
+    background.spawn(clients.presence.clone().watch(clients.probe.clone()));
     let Some(cluster_uid) = kubernetes::cluster_uid(&client, &health, &shutdown).await? else { return Ok(()) };
     let identity = leader_election::identity();
     let parts = Parts { config, client, clients, cluster_uid, identity, metrics, health };
@@ -118,7 +120,7 @@ struct Parts {
 impl Parts {
     async fn run(self, background: &mut JoinSet<()>, shutdown: CancellationToken) {
         let (term, terms) = watch::channel::<Option<Term>>(None);
-        let (events, writer) = Events::start(self.client.clone(), "ccm-core", &self.identity);
+        let (events, writer) = Events::start(self.client.clone(), self.clients.presence.clone(), "ccm-core", &self.identity);
         background.spawn(writer);
         let (handle, instances) = self.session(terms, events.clone(), background);
         let (candidate, candidates) = watch::channel(false);
@@ -185,7 +187,7 @@ impl Parts {
         let elector = self.config.leader_election.enabled.then(|| {
             let config = ElectorConfig::new(&self.config.leader_election, self.identity.clone());
             let elector = Elector::new(self.clients.election.clone(), config);
-            elector.with_metrics(self.metrics.leader.clone()).with_mirror(mirrors)
+            elector.with_metrics(self.metrics.leader.clone()).with_mirror(mirrors).with_presence(self.clients.presence.clone())
         });
         let identity = self.identity.clone();
         async move {
@@ -197,7 +199,7 @@ impl Parts {
     }
 }
 
-/// Leads whenever the provider can be used.
+/// Leads whenever the provider can be used, in one term that is renewed for as long.
 async fn lead_alone(
     identity: &str,
     mut candidates: watch::Receiver<bool>,
@@ -210,6 +212,10 @@ async fn lead_alone(
         tokio::select! {
             changed = candidates.changed() => if changed.is_err() { return },
             () = ending.release.cancelled() => return,
+            () = sleep(leader_election::ALONE_RENEWAL), if candidate => {}
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

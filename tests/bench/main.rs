@@ -3,6 +3,7 @@
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
+mod away;
 mod bare;
 mod init;
 mod joined;
@@ -19,6 +20,8 @@ struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Bench {
+    /// Takes the API server away while nodes join.
+    Away(away::Away),
     /// Initialises nodes that have all joined before.
     Init(init::Init),
     /// Gives Services load balancers, and lets a node join.
@@ -30,6 +33,7 @@ enum Bench {
 #[tokio::main]
 async fn main() -> Result<()> {
     match Args::parse().bench {
+        Bench::Away(away) => away.run().await,
         Bench::Init(init) => init.run().await,
         Bench::Services(services) => services.run().await,
         Bench::NodeSets(node_sets) => node_sets.run().await,

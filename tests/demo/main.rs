@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use ccm_core::causes;
 use ccm_test_support::process;
 use clap::Parser;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -44,7 +45,7 @@ async fn main() -> ExitCode {
     match show(&Args::parse()).await {
         Ok(code) => code,
         Err(error) => {
-            Screen::new().failure(&format!("{error:#}"));
+            Screen::new().failure(&causes::line(error.as_ref()));
             ExitCode::FAILURE
         }
     }
@@ -82,7 +83,7 @@ async fn show(args: &Args) -> Result<ExitCode> {
 }
 
 async fn prepare(args: &Args) -> Result<(Stage, Screen)> {
-    Screen::new().heading("Building what is not built yet (the first time takes minutes)");
+    Screen::new().heading("Building a control plane and two versions of the provider (the first time takes minutes)");
     let other_build = stage::build(args.kubeconfig.is_none()).await?;
     // The show's clock starts when everything is there.
     let screen = Screen::new();

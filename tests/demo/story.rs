@@ -3,6 +3,7 @@ use std::fs;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use ccm_core::causes;
 use ccm_test_support::kubelet::Registration;
 use ccm_test_support::wait::{PATIENCE, eventually, throughout};
 use k8s_openapi::api::events::v1::Event;
@@ -40,7 +41,7 @@ impl<'a> Story<'a> {
         for (what, outcome) in &self.results {
             match outcome {
                 Ok(seen) => self.screen.result(true, what, seen),
-                Err(error) => self.screen.result(false, what, &format!("{error:#}")),
+                Err(error) => self.screen.result(false, what, &causes::line(error.as_ref())),
             }
         }
         told.is_some()

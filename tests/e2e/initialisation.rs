@@ -5,7 +5,9 @@ use anyhow::Result;
 use ccm_test_support::kubelet::{Registration, names};
 use ccm_test_support::wait::{PATIENCE, eventually};
 use ccm_test_support::world::World;
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Event, Node};
+use kube::Api;
+use kube::api::ListParams;
 
 use crate::herd::Herd;
 
@@ -66,5 +68,21 @@ async fn a_node_whose_machine_the_cloud_does_not_know_yet_is_initialised_once_it
     assert!(herd.kubelets.initialised(&late).await.is_err());
     herd.provider.machines("add", &late).await?;
     herd.initialised(&late).await?;
+    herd.end().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_are_selected_by_the_controller_that_reports_them() -> Result<()> {
+    let herd = Herd::of(2).await?;
+    let events: Api<Event> = Api::all(herd.world.admin());
+    for selector in ["reportingComponent=cloud-node-controller", "source=cloud-node-controller"] {
+        eventually(&format!("events by {selector}"), PATIENCE, async || {
+            let reasons: Vec<_> =
+                events.list(&ListParams::default().fields(selector)).await?.into_iter().map(|it| it.reason).collect();
+            anyhow::ensure!(reasons == vec![Some("Synced".to_owned()); 2], "{reasons:?}");
+            Ok(())
+        })
+        .await?;
+    }
     herd.end().await
 }

@@ -38,7 +38,7 @@ async fn not_found_for_all(herd: &Herd) -> Result<()> {
 async fn errors_for_all(herd: &Herd) -> Result<()> {
     herd.provider.clear_faults().await?;
     herd.provider.set_fault("error-all").await?;
-    herd.world.event("CloudLookupFailed").await?;
+    herd.world.event("NodeLookupsFailing").await?;
     nobody_goes(herd).await
 }
 

@@ -143,11 +143,14 @@ async fn the_addresses_are_replaced_as_a_whole_and_by_whatever_comes() -> Result
     let desk = Desk::new().await?;
     let busy = PortStatus { port: 80, protocol: Protocol::Tcp, error: Some("Busy".into()) };
     let name = Ingress { address: IngressAddress::Hostname("lb.example.com".into()), ports: vec![] };
+    let both = IngressAddress::IpAndHostname("192.0.2.5".parse()?, Some(IpMode::Proxy), "lb.example.com".into());
+    let both = Ingress { address: both, ports: vec![] };
     let mut service = desk.create(&[]).await?;
     let lists = [
         vec![ip("192.0.2.1", vec![busy.clone()]), ip("192.0.2.2", vec![])],
         vec![ip("192.0.2.2", vec![])],
         vec![name, ip("192.0.2.1", vec![busy])],
+        vec![both],
         vec![],
         vec![ip("192.0.2.3", vec![])],
     ];

@@ -31,6 +31,18 @@ async fn a_core_that_starts_before_its_provider_says_so_and_begins_when_it_comes
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_core_without_its_kubeconfig_says_why_once_and_ends() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let endpoint = format!("--provider-endpoint=unix://{}", dir.path().join("provider.sock").display());
+    let mut core = Command::new(&Binaries::get().await?.core);
+    core.args([&endpoint, "--secure-port=0", "--kubeconfig"]).arg(dir.path().join("nope")).kill_on_drop(true);
+    let output = core.output().await?;
+    let said = String::from_utf8(output.stderr)?;
+    assert_eq!((output.status.code(), said.matches("No such file or directory").count()), (Some(1), 1), "{said}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_stale_socket_file_is_in_nobodys_way() -> Result<()> {
     let world = World::start().await?;
     drop(UnixListener::bind(world.provider().endpoint())?);

@@ -71,6 +71,21 @@ fn every_declaration_of_the_protos_is_explained() {
 }
 
 #[test]
+fn every_proto_file_says_where_its_bindings_belong_in_other_languages() {
+    let options = [
+        "option csharp_namespace = \"CcmCore.Provider.V1\";",
+        "option go_package = \"ccm-core.dev/provider/ccmv1;ccmv1\";",
+        "option java_multiple_files = true;",
+        "option java_package = \"dev.ccm_core.provider.v1\";",
+    ];
+    let protos: Vec<_> = files("proto");
+    assert!(protos.len() >= 9);
+    let lacking = |file: &Source| options.iter().any(|option| file.text.lines().filter(|line| line == option).count() != 1);
+    let lacking: Vec<_> = protos.iter().filter(|file| lacking(file)).map(|file| file.path.clone()).collect();
+    assert!(lacking.is_empty(), "without {options:#?}: {lacking:?}");
+}
+
+#[test]
 fn the_zero_of_every_enum_means_not_set() {
     let declarations = declarations();
     let pairs = declarations.windows(2).filter(|pair| pair[0].kind == "enum");

@@ -86,6 +86,14 @@ fn every_rust_file_is_reached_from_its_crate() {
 }
 
 #[test]
+fn every_kubeconfig_of_ours_has_its_ca() {
+    let skips = [["insecure-skip-", "tls-verify"].concat(), ["Insecure", "SkipTLSVerify"].concat()];
+    let ours = ["rs", "go", "py", "yaml"].into_iter().flat_map(files).filter(|file| !file.path.starts_with("ccm-core/src/"));
+    let found = ours.filter(|file| skips.iter().any(|skip| file.text.contains(skip.as_str())));
+    none("a kubeconfig gives the CA: no client skips verification", &found.map(|file| file.path).collect::<Vec<_>>());
+}
+
+#[test]
 fn no_test_is_switched_off() {
     let mark = ["#[", "ignore"].concat();
     let off: Vec<_> = files("rs").into_iter().filter(|file| file.text.contains(&mark)).map(|file| file.path).collect();

@@ -3,7 +3,7 @@
 import grpc
 import pytest
 
-from plain_client import LoadBalancers, error_info, leading, shake_hands
+from plain_client import CLUSTER, MUTATION_SECONDS, LoadBalancers, error_info, leading, shake_hands
 
 MAX_QPS = "simulated.ccm-core.dev/load-balancer-max-qps"
 
@@ -41,7 +41,7 @@ def test_a_load_balancer_is_made_found_and_removed(bindings, channel, balancers)
         assert balancers.get(service).WhichOneof("outcome") == "not_found", "and a plan makes nothing"
 
         ready = balancers.ensure(7, service, nodes).ready
-        assert [ingress.WhichOneof("address") for ingress in ready.status.ingress] == ["ip"]
+        assert [ingress.HasField("ip") for ingress in ready.status.ingress] == [True]
         renew()
         assert balancers.ensure(7, service, nodes).ready == ready, "a repeat changes nothing"
         assert balancers.get(service).found == ready.status
@@ -88,6 +88,25 @@ def test_nodes_may_come_inline_too(bindings, channel, balancers):
     with leading(bindings, channel, epoch=1):
         assert balancers.ensure(1, service, balancers.inline(nodes)).WhichOneof("outcome") == "ready"
         assert list(balancers.plan(service, balancers.put("set-1", nodes)).plan.changes) == []
+
+
+def test_a_set_without_a_node_is_a_set_in_either_form(bindings, channel, balancers):
+    service, empty = balancers.service("web"), balancers.node_set()
+    with leading(bindings, channel, epoch=1):
+        assert balancers.ensure(1, service, balancers.put("set-1", empty)).WhichOneof("outcome") == "ready"
+        assert balancers.update(1, service, balancers.inline(empty)).WhichOneof("outcome") == "updated"
+        with pytest.raises(grpc.RpcError) as caught:
+            balancers.stub.PutNodeSet(balancers.messages.PutNodeSetRequest(hash="set-2"), timeout=MUTATION_SECONDS)
+        assert caught.value.code() == grpc.StatusCode.INVALID_ARGUMENT, "an absent set is none"
+
+
+def test_a_call_without_leadership_is_not_led_whatever_its_node_set(bindings, channel, balancers):
+    request = balancers.messages.EnsureLoadBalancerRequest(
+        cluster=balancers.types.ClusterRef(**CLUSTER), service=balancers.service("web"), nodes=balancers.by_hash("set-1")
+    )
+    with leading(bindings, channel, epoch=1):
+        code, reason, _ = refused(lambda: balancers.stub.EnsureLoadBalancer(request, timeout=MUTATION_SECONDS))
+    assert (code, reason) == (grpc.StatusCode.FAILED_PRECONDITION, "NOT_LEADING")
 
 
 def test_a_set_that_was_never_put_is_unknown_and_the_call_succeeds_once_it_was(bindings, channel, balancers):

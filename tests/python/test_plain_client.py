@@ -8,7 +8,7 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2
 
-from plain_client import DEADLINE_SECONDS, LoadBalancers, error_info, lead_request, leading, look_up, shake_hands
+from plain_client import DEADLINE_SECONDS, LoadBalancers, add_ssh_key, error_info, lead_request, leading, look_up, shake_hands
 
 
 def test_the_handshake_describes_the_provider(bindings, channel):
@@ -118,10 +118,18 @@ def test_a_lead_stream_acknowledges_its_epoch_and_fences_older_ones(bindings, ch
         refusal = error_info(older.value)
         assert (refusal.reason, refusal.metadata["highest_epoch"]) == ("NOT_LEADING", "7")
         balancers = LoadBalancers(bindings, channel)
-        with pytest.raises(grpc.RpcError) as stale:
-            balancers.delete(6, balancers.service("web"))
-        assert error_info(stale.value).reason == "NOT_LEADING"
+        for other in (6, 8):
+            with pytest.raises(grpc.RpcError) as stale:
+                balancers.delete(other, balancers.service("web"))
+            assert error_info(stale.value).reason == "NOT_LEADING"
         assert balancers.delete(7, balancers.service("web")).WhichOneof("outcome") == "done"
+
+
+def test_a_method_that_is_not_served_says_so_before_it_asks_who_leads(bindings, channel):
+    shake_hands(bindings, channel)
+    with pytest.raises(grpc.RpcError) as caught:
+        add_ssh_key(bindings, channel, epoch=1)
+    assert (caught.value.code(), error_info(caught.value).reason) == (grpc.StatusCode.UNIMPLEMENTED, "NOT_IMPLEMENTED")
 
 
 # What the simulated provider does not list: no client's call of it may end in anything else.
@@ -176,6 +184,31 @@ def test_health_is_serving(channel):
     health = health_pb2_grpc.HealthStub(channel)
     answer = health.Check(health_pb2.HealthCheckRequest(), timeout=DEADLINE_SECONDS)
     assert answer.status == health_pb2.HealthCheckResponse.SERVING
+
+
+def test_a_cloud_that_refuses_the_credentials_does_not_change_health(bindings, provider, channel):
+    provider.ctl("fault", "set", "unauthenticated")
+    with pytest.raises(grpc.RpcError):
+        look_up(bindings, channel, "node-1")
+    health = health_pb2_grpc.HealthStub(channel)
+    answer = health.Check(health_pb2.HealthCheckRequest(service=""), timeout=DEADLINE_SECONDS)
+    assert answer.status == health_pb2.HealthCheckResponse.SERVING
+
+
+def test_a_lead_message_holds_for_an_hour_at_most(bindings, channel):
+    shake_hands(bindings, channel)
+    identity = bindings.identity_grpc.IdentityStub(channel)
+    for seconds, code in ((3600, None), (3601, grpc.StatusCode.INVALID_ARGUMENT)):
+        request = lead_request(bindings, epoch=seconds)
+        request.valid_for.FromSeconds(seconds)
+        stream = identity.Lead(iter([request]), timeout=DEADLINE_SECONDS)
+        if code is None:
+            assert next(stream).epoch == seconds
+            continue
+        with pytest.raises(grpc.RpcError) as caught:
+            next(stream)
+        assert caught.value.code() == code
+        assert "valid_for" in caught.value.details()
 
 
 def test_reflection_lists_every_service(channel):

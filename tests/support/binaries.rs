@@ -1,12 +1,18 @@
 //! Where the programs under test are: built by cargo, once per test process, into the target folder of the test itself.
 use std::env;
 use std::ffi::OsString;
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use tokio::process::Command;
 use tokio::sync::OnceCell;
+use tokio::time::{Instant, interval_at};
+
+/// How often a reader without a terminal sees that cargo goes on. In a terminal cargo has its own progress bar.
+const TICK: Duration = Duration::from_secs(5);
 
 static BUILT: OnceCell<Binaries> = OnceCell::const_new();
 
@@ -107,10 +113,25 @@ pub fn workspace() -> &'static Path {
 }
 
 async fn cargo(mut command: Command) -> Result<()> {
-    // cargo's progress goes to the terminal: the first build takes minutes.
-    let status = command.kill_on_drop(true).status().await.context("cannot run cargo")?;
+    // The first build takes minutes: cargo's progress goes to stderr.
+    let building = command.kill_on_drop(true).status();
+    let status = if io::stderr().is_terminal() { building.await } else { in_view(building, |line| eprintln!("{line}")).await };
+    let status = status.context("cannot run cargo")?;
     ensure!(status.success(), "cargo ended with {status}: see its messages above");
     Ok(())
+}
+
+/// Waits for a build, and says every [`TICK`] that it goes on.
+async fn in_view<T>(building: impl Future<Output = T>, mut say: impl FnMut(String)) -> T {
+    let began = Instant::now();
+    let mut ticks = interval_at(began + TICK, TICK);
+    tokio::pin!(building);
+    loop {
+        tokio::select! {
+            built = &mut building => return built,
+            _ = ticks.tick() => say(format!("still building, {} s so far", began.elapsed().as_secs())),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -118,6 +139,13 @@ mod tests {
     use std::ffi::OsStr;
 
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_silent_build_is_seen_to_go_on() {
+        let mut said = Vec::new();
+        in_view(tokio::time::sleep(TICK * 3 + TICK / 2), |line| said.push(line)).await;
+        assert_eq!(said, ["still building, 5 s so far", "still building, 10 s so far", "still building, 15 s so far"]);
+    }
 
     #[test]
     fn a_build_inherits_nothing_that_cargo_said_about_this_program() {

@@ -1,4 +1,5 @@
 //! `ccm-core` as a process: how tests start it, and what it says of itself.
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -73,6 +74,17 @@ impl CoreSpec {
     #[must_use]
     pub fn endpoint(self, endpoint: &Path) -> Self {
         Self { endpoint: endpoint.to_owned(), ..self }
+    }
+
+    /// The kubeconfig that it uses.
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// With another way to the API server.
+    #[must_use]
+    pub fn through(self, kubeconfig: &Path) -> Self {
+        Self { kubeconfig: kubeconfig.to_owned(), ..self }
     }
 
     /// Starts it and waits until it is alive; ready it may not be.
@@ -216,6 +228,25 @@ impl Core {
             Ok(())
         })
         .await
+    }
+
+    /// Its log.
+    pub fn log(&self) -> &Path {
+        self.process.log()
+    }
+
+    /// Waits until its log contains these words.
+    pub async fn says(&self, words: &str) -> Result<()> {
+        eventually(&format!("the log to say \"{words}\""), 2 * PATIENCE, async || {
+            ensure!(fs::read_to_string(self.log())?.contains(words), "it does not");
+            Ok(())
+        })
+        .await
+    }
+
+    /// Whether `/livez` is well.
+    pub async fn is_alive(&self) -> Result<bool> {
+        Ok(self.http.get(format!("http://127.0.0.1:{}/livez", self.port)).send().await?.status().is_success())
     }
 
     /// kill -9.

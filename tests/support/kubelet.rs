@@ -194,7 +194,7 @@ fn ready(is_ready: bool) -> NodeCondition {
 }
 
 fn node_info() -> NodeSystemInfo {
-    let version = "v1.36.3";
+    let version = "v1.37.1";
     NodeSystemInfo {
         system_uuid: uuid::Uuid::new_v4().to_string(),
         kubelet_version: version.into(),

@@ -24,6 +24,7 @@ pub mod kubelet;
 pub mod outage;
 pub mod ports;
 pub mod process;
+pub mod proxy;
 pub mod rbac;
 pub mod services;
 pub mod simulated;

@@ -13,8 +13,10 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::time::{MissedTickBehavior, interval};
 
+use super::presence::{Presence, is_unanswered};
 use crate::model::node::Node;
 use crate::model::service::Service;
 
@@ -22,6 +24,8 @@ use crate::model::service::Service;
 const QUEUE: usize = 16_384;
 /// The time between two events that are no warnings.
 const PACE: Duration = Duration::from_millis(20);
+/// How long after a write without an answer the event is written once more.
+const AGAIN: Duration = Duration::from_secs(1);
 /// Of how many events it is remembered that they were written, so that a repeat becomes a count.
 const REMEMBERED: usize = 8_192;
 /// The longest message that the API server takes, in bytes.
@@ -85,11 +89,17 @@ pub struct Events {
 
 impl Events {
     /// A queue, and the task that writes it out under a controller's name. The same event repeated becomes a count.
-    pub fn start(client: Client, controller: &str, instance: &str) -> (Self, impl Future<Output = ()> + Send + 'static) {
+    pub fn start(
+        client: Client,
+        presence: Presence,
+        controller: &str,
+        instance: &str,
+    ) -> (Self, impl Future<Output = ()> + Send + 'static) {
         let (events, queue) = Self::queue(QUEUE);
+        let dropped = Arc::clone(&events.dropped);
         let reporter = Reporter { controller: controller.to_owned(), instance: Some(cut(instance, LONGEST_REASON)) };
-        let mut scribe = Scribe { client, reporter, written: HashMap::new() };
-        let mut waiting = Waiting { queue, plain: VecDeque::new() };
+        let mut scribe = Scribe { client, presence, reporter, written: HashMap::new() };
+        let mut waiting = Waiting { queue, plain: VecDeque::new(), dropped };
         let task = async move {
             let mut pace = interval(PACE);
             pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -97,6 +107,7 @@ impl Events {
                 if let Err(error) = scribe.write(&note).await {
                     tracing::warn!(%error, reason = note.reason, object = note.subject.name, "an event was not written");
                 }
+                waiting.report_dropped();
             }
         };
         (events, task)
@@ -110,9 +121,10 @@ impl Events {
 
     /// Queues an event; at once, whatever the API server does.
     pub fn publish(&self, note: Note) {
-        if self.queue.try_send(note).is_err() {
-            let dropped = self.dropped.fetch_add(1, Ordering::Relaxed) + 1;
-            tracing::warn!(dropped, "too many events are waiting; one was dropped");
+        match self.queue.try_send(note) {
+            Err(TrySendError::Full(_)) => drop(self.dropped.fetch_add(1, Ordering::Relaxed)),
+            // The writer has ended with the term.
+            Ok(()) | Err(TrySendError::Closed(_)) => {}
         }
     }
 }
@@ -121,6 +133,8 @@ impl Events {
 struct Waiting {
     queue: mpsc::Receiver<Note>,
     plain: VecDeque<Note>,
+    /// How many there was no room for, since that was last said.
+    dropped: Arc<AtomicU64>,
 }
 
 impl Waiting {
@@ -132,11 +146,19 @@ impl Waiting {
                 note = self.queue.recv() => match note {
                     None => return self.plain.pop_front(),
                     Some(note) if note.grade == Grade::Warning => return Some(note),
-                    Some(_) if self.plain.len() >= QUEUE => tracing::warn!("too many events are waiting; one was dropped"),
+                    Some(_) if self.plain.len() >= QUEUE => drop(self.dropped.fetch_add(1, Ordering::Relaxed)),
                     Some(note) => self.plain.push_back(note),
                 },
                 _ = pace.tick(), if !self.plain.is_empty() => return self.plain.pop_front(),
             }
+        }
+    }
+
+    /// Says how many were dropped, once for all of them, when there is room again.
+    fn report_dropped(&self) {
+        if self.plain.len() < QUEUE / 2 && self.dropped.load(Ordering::Relaxed) > 0 {
+            let dropped = self.dropped.swap(0, Ordering::Relaxed);
+            tracing::warn!(dropped, "too many events were waiting; some were dropped");
         }
     }
 }
@@ -145,13 +167,24 @@ impl Waiting {
 /// under the first one's words: each message gets a recorder of its own.
 struct Scribe {
     client: Client,
+    presence: Presence,
     reporter: Reporter,
     written: HashMap<(Subject, String), (String, Recorder)>,
 }
 
 impl Scribe {
+    /// Waits while the API server is away; a write that was not answered is made once more.
     async fn write(&mut self, note: &Note) -> Result<(), kube::Error> {
-        self.recorder(note).publish(&event(note), &reference(&note.subject)).await
+        self.presence.present().await;
+        match self.recorder(note).publish(&event(note), &reference(&note.subject)).await {
+            Err(error) if is_unanswered(&error) => {
+                tracing::debug!(%error, reason = note.reason, "an event was not written, writing it once more");
+                tokio::time::sleep(AGAIN).await;
+                self.presence.present().await;
+                self.recorder(note).publish(&event(note), &reference(&note.subject)).await
+            }
+            written => written,
+        }
     }
 
     fn recorder(&mut self, note: &Note) -> Recorder {

@@ -8,7 +8,8 @@ use serde_json::{Map, Value, json};
 
 pub use self::nodes::{NodePatch, NodeWriter};
 pub use self::services::{ConditionChange, ServicePatch, ServiceWriter, StatusPatch};
-use super::gate::Closed;
+use super::gate::{Closed, Gate};
+use super::presence::{self, Presence};
 
 /// The field manager of every write.
 pub const FIELD_MANAGER: &str = "ccm-core";
@@ -31,6 +32,11 @@ pub enum WriteError {
 }
 
 impl WriteError {
+    /// Whether no answer came at all: the API server is away, which is said once for all.
+    pub fn is_unanswered(&self) -> bool {
+        matches!(self, Self::Api(error) if presence::is_unanswered(error))
+    }
+
     /// Whether the API server refused what was to be written, so that a repeat fails alike until somebody changes something.
     pub fn is_refused(&self) -> bool {
         let retryable = |code| matches!(code, 408 | 425 | 429);
@@ -46,6 +52,13 @@ impl From<kube::Error> for WriteError {
             _ => Self::Api(error),
         }
     }
+}
+
+/// Waits while the API server is away, and then asks the gate: what it said before is too old.
+async fn allowed(presence: &Presence, gate: &Gate) -> Result<(), WriteError> {
+    presence.present().await;
+    gate.check()?;
+    Ok(())
 }
 
 fn params() -> PatchParams {

@@ -8,16 +8,22 @@ mod tests;
 use std::collections::HashMap;
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::StreamExt;
-use kube::runtime::{WatchStreamExt, watcher};
+use kube::runtime::watcher;
 use kube::{Api, Client, Resource};
 use parking_lot::RwLock;
 use serde::de::DeserializeOwned;
 use tokio::sync::{mpsc, watch};
 
+use super::presence::{Presence, is_unanswered};
+use crate::provider::backoff::Backoff;
+
 /// How long the API server lets a watch last. One that is silent for longer is dead, and is begun anew.
 const WATCH_SECONDS: u32 = 60;
+/// The first pause and the longest before a watch that failed is begun again.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
 
 /// A model type that can be watched.
 pub trait Viewed: Clone + PartialEq + Send + Sync + 'static {
@@ -64,18 +70,45 @@ impl<T> Default for Shared<T> {
     }
 }
 
+/// Waits before a watch that failed is begun again: while the API server is away for its return, otherwise for a pause.
+async fn resume<T: Viewed>(error: &watcher::Error, presence: &Presence, pause: Duration) {
+    if unanswered(error) {
+        tracing::debug!(%error, "the watch of {} ended without an answer; resuming it", T::PLURAL);
+    } else {
+        tracing::warn!(%error, "the watch of {} failed; it is being resumed", T::PLURAL);
+    }
+    tokio::select! {
+        () = tokio::time::sleep(pause) => {}
+        () = presence.returned() => {}
+    }
+    presence.present().await;
+}
+
+fn unanswered(error: &watcher::Error) -> bool {
+    match error {
+        watcher::Error::InitialListFailed(error)
+        | watcher::Error::WatchStartFailed(error)
+        | watcher::Error::WatchFailed(error) => is_unanswered(error),
+        _ => false,
+    }
+}
+
 impl<T: Viewed> View<T> {
     /// An empty view and the task that fills it; the task ends when the future is dropped.
-    pub fn watch(client: Client) -> (Self, impl Future<Output = ()> + Send + 'static) {
+    pub fn watch(client: Client, presence: Presence) -> (Self, impl Future<Output = ()> + Send + 'static) {
         let (view, synced) = Self::empty();
         let shared = Arc::clone(&view.shared);
         let task = async move {
             let config = watcher::Config::default().any_semantic().timeout(WATCH_SECONDS);
-            let mut events = watcher(Api::<T::Object>::all(client), config).default_backoff().boxed();
+            let mut events = watcher(Api::<T::Object>::all(client), config).boxed();
+            let mut backoff = Backoff::new(PAUSES.0, PAUSES.1);
             while let Some(event) = events.next().await {
                 match event {
-                    Ok(event) => shared.write().apply(event, &synced),
-                    Err(error) => tracing::warn!(%error, "the watch of {} failed; it is being resumed", T::PLURAL),
+                    Ok(event) => {
+                        backoff.reset();
+                        shared.write().apply(event, &synced);
+                    }
+                    Err(error) => resume::<T>(&error, &presence, backoff.delay()).await,
                 }
             }
         };

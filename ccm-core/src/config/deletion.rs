@@ -18,8 +18,9 @@ pub(super) struct DeletionArgs {
     node_deletion_window: Duration,
     /// The part of a zone's nodes that may go within the window because their machines are no longer known
     ///
-    /// At least one may, and never all of three or more. More than that trips the breaker: nothing more is deleted in the zone until
-    /// an operator has looked. Machines that were meant to go (reported deleted, cordoned before) do not count.
+    /// At least one may, and never all of three or more. More than that trips the breaker: no node of the zone is deleted for this
+    /// reason until its machines are found again or an operator overrides the breaker. Machines that the provider reports as
+    /// DELETED, and planned removals (nodes cordoned before), do not count and do not wait for the breaker.
     #[arg(long, value_name = "FRACTION", default_value_t = 0.2)]
     node_deletion_zone_fraction: f64,
     /// How many nodes of the cluster may go so within the window; one where the cluster has under ten

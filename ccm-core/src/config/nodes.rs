@@ -16,7 +16,8 @@ pub(super) struct NodesArgs {
     /// How often nodes that are not ready are asked about
     #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = positive_duration)]
     node_monitor_period: Duration,
-    /// How many nodes are written at the same time (their look-ups are batched whatever this says)
+    /// How many nodes cloud-node-controller writes at the same time; look-ups are batched and cloud-node-lifecycle-controller has
+    /// its own bound
     #[arg(long, value_name = "N", default_value_t = 32)]
     concurrent_node_syncs: u32,
 }
@@ -31,7 +32,7 @@ pub struct NodesConfig {
     /// How often nodes that are not ready are asked about.
     #[serde(serialize_with = "serialize_duration")]
     pub monitor_period: Duration,
-    /// How many nodes are written at the same time; at least 1.
+    /// How many nodes cloud-node-controller writes at the same time; at least 1.
     pub concurrent_syncs: usize,
 }
 

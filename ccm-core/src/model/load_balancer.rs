@@ -39,6 +39,35 @@ pub enum IngressAddress {
     Ip(IpAddr, Option<IpMode>),
     /// A DNS name.
     Hostname(String),
+    /// Both, for one place.
+    IpAndHostname(IpAddr, Option<IpMode>, String),
+}
+
+impl IngressAddress {
+    /// From what was given of either; none: neither was.
+    pub fn of(ip: Option<(IpAddr, Option<IpMode>)>, hostname: Option<String>) -> Option<Self> {
+        match (ip, hostname) {
+            (Some((ip, mode)), Some(name)) => Some(Self::IpAndHostname(ip, mode, name)),
+            (Some((ip, mode)), None) => Some(Self::Ip(ip, mode)),
+            (None, name) => name.map(Self::Hostname),
+        }
+    }
+
+    /// The IP address and how its traffic arrives.
+    pub fn ip(&self) -> Option<(IpAddr, Option<IpMode>)> {
+        match self {
+            Self::Ip(ip, mode) | Self::IpAndHostname(ip, mode, _) => Some((*ip, *mode)),
+            Self::Hostname(_) => None,
+        }
+    }
+
+    /// The DNS name.
+    pub fn hostname(&self) -> Option<&str> {
+        match self {
+            Self::Hostname(name) | Self::IpAndHostname(_, _, name) => Some(name),
+            Self::Ip(..) => None,
+        }
+    }
 }
 
 /// How traffic arrives at a node.

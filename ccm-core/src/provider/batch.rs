@@ -181,7 +181,7 @@ impl Driver {
                 finished.items.into_iter().for_each(|item| item.answer(&Err(error.clone())));
             }
             Ok(answers) => {
-                match answers.iter().filter_map(|it| it.as_ref().err()).find(|error| pace::is_throttled(error)) {
+                match answers.iter().filter_map(|it| it.as_ref().err()).find(|error| error.is_rate_limit()) {
                     Some(error) => self.pace.failed(error, now),
                     None => self.pace.succeeded(finished.started),
                 }

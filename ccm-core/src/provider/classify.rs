@@ -18,8 +18,8 @@ pub const DOMAIN: &str = "ccm.provider.v1";
 pub const MAX_MESSAGE: usize = 1024;
 /// The key of `ErrorInfo.metadata` with the highest epoch that the provider has seen.
 const HIGHEST_EPOCH: &str = "highest_epoch";
-/// A provider that says "come back later" than this has made a mistake of units.
-const MAX_RETRY: Duration = Duration::from_hours(24);
+/// A longer RetryInfo counts as this.
+const MAX_RETRY: Duration = Duration::from_mins(5);
 
 /// A call that failed as a whole.
 pub fn status(status: &Status) -> ProviderError {
@@ -39,6 +39,10 @@ pub fn item(item: &v1::ItemError) -> ProviderError {
     match Code::from_i32(item.code) {
         Code::Ok => {
             error(Code::Internal, reason, after, &format!("the provider gave an error with the code OK: {}", item.message))
+        }
+        // Of the one object: that the method is served, the other results say.
+        Code::Unimplemented => {
+            ProviderError { outcome: Outcome::Terminal, ..error(Code::Unimplemented, reason, after, &item.message) }
         }
         code => error(code, reason, after, &item.message),
     }

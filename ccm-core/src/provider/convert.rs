@@ -8,7 +8,7 @@ use ccm_proto::v1;
 use jiff::Timestamp;
 use v1::instance_result::Outcome;
 
-use crate::model::instance::{Answer, Lookup, NodeQuery};
+use crate::model::instance::{Answer, InstanceState, Lookup, NodeQuery};
 use crate::model::node::{Address, AddressType};
 use crate::model::provider_info::ProviderInfo;
 
@@ -92,7 +92,7 @@ pub fn answers(
 
 fn one(query: &NodeQuery, mut results: Vec<(usize, v1::InstanceResult)>, context: &Context) -> Result<Answer, ProviderError> {
     match (results.pop(), results.len()) {
-        (Some((index, result)), 0) => answer(index, result, context),
+        (Some((index, result)), 0) => answer(query, index, result, context),
         (Some((index, _)), more) => Err(invalid(
             &format!("results[{index}].node_name"),
             &format!("\"{}\" was answered {} times", query.node_name, more + 1),
@@ -101,7 +101,7 @@ fn one(query: &NodeQuery, mut results: Vec<(usize, v1::InstanceResult)>, context
     }
 }
 
-fn answer(index: usize, result: v1::InstanceResult, context: &Context) -> Result<Answer, ProviderError> {
+fn answer(query: &NodeQuery, index: usize, result: v1::InstanceResult, context: &Context) -> Result<Answer, ProviderError> {
     let path = format!("results[{index}]");
     let observed_at = result.observed_at.map(|it| observed_at(&path, it, context.now)).transpose()?;
     let needed = || observed_at.ok_or_else(|| invalid(&format!("{path}.observed_at"), "is missing"));
@@ -110,6 +110,10 @@ fn answer(index: usize, result: v1::InstanceResult, context: &Context) -> Result
         Some(Outcome::Error(error)) => return Err(classify::item(&error)),
         Some(Outcome::Instance(found)) => {
             let found = instance::read(&format!("{path}.instance"), found, &context.info)?;
+            if found.state == InstanceState::Deleted && found.provider_id.is_none() && query.provider_id.is_some() {
+                let what = "is missing: only an id proves which machine was deleted";
+                return Err(invalid(&format!("{path}.instance.provider_id"), what));
+            }
             (Lookup::Found(Box::new(found)), needed()?)
         }
         Some(Outcome::NotFound(_)) => (Lookup::NotFound, needed()?),

@@ -22,6 +22,8 @@ mod tests;
 
 /// How long the provider may take to end a stream that this side has ended.
 const FAREWELL: Duration = Duration::from_secs(1);
+/// The longest `valid_for` that the contract allows.
+const LONGEST: Duration = Duration::from_hours(1);
 /// A stream that lasted so long was a good one.
 const LASTING: Duration = Duration::from_secs(30);
 /// How often one epoch is offered in vain before it counts as refused, unless the provider names a higher one: it may not have
@@ -171,13 +173,18 @@ fn words(term: Term, mut terms: Terms, cluster: v1::ClusterRef) -> impl Stream<I
         let now = terms.borrow_and_update().clone().filter(|now| !is_over(&term, Some(now)))?;
         let word = v1::LeadRequest {
             epoch: now.epoch,
-            valid_for: prost_types::Duration::try_from(now.valid_until.saturating_duration_since(Instant::now())).ok(),
+            valid_for: prost_types::Duration::try_from(valid_for(&now)).ok(),
             holder: now.holder.to_string(),
             cluster: Some(cluster.clone()),
         };
         Some((word, (now, terms, cluster)))
     })
     .boxed()
+}
+
+/// The time that is left of a term, as far as one message may say.
+fn valid_for(term: &Term) -> Duration {
+    term.valid_until.saturating_duration_since(Instant::now()).min(LONGEST)
 }
 
 /// Whether a stream of this term must end: another epoch needs another stream.

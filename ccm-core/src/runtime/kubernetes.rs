@@ -67,6 +67,12 @@ async fn connection(config: &KubernetesConfig) -> Result<kube::Config, ConnectEr
     if let Some(master) = &config.master {
         connection.cluster_url = master.parse()?;
     }
+    if connection.accept_invalid_certs {
+        tracing::warn!(
+            "the kubeconfig sets insecure-skip-tls-verify: the certificate of the API server is not verified; \
+             give the kubeconfig the cluster's CA as certificate-authority-data instead"
+        );
+    }
     Ok(connection)
 }
 
@@ -90,5 +96,25 @@ pub async fn cluster_uid(client: &Client, health: &Health, shutdown: &Cancellati
             () = shutdown.cancelled() => return Ok(None),
             () = tokio::time::sleep(PAUSE) => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::causes;
+    use crate::config::Config;
+
+    #[tokio::test]
+    async fn a_kubeconfig_that_is_not_there_is_named_with_its_flag_and_one_cause() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("nope");
+        let kubeconfig = format!("--kubeconfig={}", path.display());
+        let config = Config::from_args(["ccm-core", "--provider-endpoint=unix:///run/ccm/provider.sock", &kubeconfig]).unwrap();
+        let error = connection(&config.kubernetes).await.unwrap_err();
+        let line = causes::line(&error);
+        assert!(line.starts_with(&format!("--kubeconfig {}: ", path.display())), "{line}");
+        assert_eq!(line.matches("No such file or directory").count(), 1, "{line}");
     }
 }

@@ -12,6 +12,7 @@ use tokio::time::{Instant as Tick, sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
+use crate::cluster::presence::Presence;
 use crate::cluster::state::mirror::Mirror;
 use crate::config::LeaderElectionConfig;
 use crate::model::term::{Cloud, Term};
@@ -28,8 +29,10 @@ use lease::LeaseObject;
 
 /// client-go's: a candidate pauses up to this much of a retry period longer, so that candidates do not move in step.
 const JITTER: f64 = 1.2;
-/// "Never", by a clock that counts from some boot.
-const NEVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+/// How long a term without an election is valid without a renewal.
+const ALONE: Duration = Duration::from_mins(1);
+/// How often such a term is renewed.
+pub const ALONE_RENEWAL: Duration = Duration::from_secs(20);
 
 /// Which lease, under which name, and how patiently.
 #[derive(Clone, Debug)]
@@ -93,9 +96,10 @@ pub struct Leading {
 }
 
 impl Leading {
-    /// For `--leader-elect=false`: a term that never ends.
+    /// For `--leader-elect=false`: one minute of a term, to be renewed every [`ALONE_RENEWAL`]. Like an elected leader's it ends
+    /// by itself where nobody renews it.
     pub fn without_election(identity: &str) -> Self {
-        Self { transitions: 0, valid_until: Tick::now().into_std() + NEVER, holder: identity.into(), mirror: None }
+        Self { transitions: 0, valid_until: now() + ALONE, holder: identity.into(), mirror: None }
     }
 
     /// The term in a cloud, under the epoch that was agreed with what the cluster has stored.
@@ -122,6 +126,7 @@ pub struct Elector {
     known: Option<Observation>,
     metrics: Option<LeaderMetrics>,
     mirror: Option<watch::Receiver<Option<Mirror>>>,
+    presence: Presence,
 }
 
 /// How holding the lease ended.
@@ -145,6 +150,7 @@ impl Elector {
             known: None,
             metrics: None,
             mirror: None,
+            presence: Presence::default(),
         }
     }
 
@@ -187,6 +193,13 @@ impl Elector {
         Ok(())
     }
 
+    /// Tries again at once when the API server is back.
+    #[must_use]
+    pub fn with_presence(mut self, presence: Presence) -> Self {
+        self.presence = presence;
+        self
+    }
+
     /// Tries until the lease is held; none: the process ends.
     async fn acquire(&mut self, candidate: &mut watch::Receiver<bool>, ending: &Ending) -> Option<Leading> {
         loop {
@@ -202,11 +215,12 @@ impl Elector {
                     return Some(leading);
                 }
                 Ok(None) => debug!(lease = self.lease.describe(), "the lease is another's"),
-                Err(error) => warn!(%error, "could not acquire the lease"),
+                Err(error) => self.failed(&error, "could not acquire the lease"),
             }
             let pause = self.config.retry_period.mul_f64(1.0 + JITTER * rand::random::<f64>());
             tokio::select! {
                 () = sleep(pause) => {}
+                () = self.presence.returned() => {}
                 () = ending.shutdown.cancelled() => return None,
             }
         }
@@ -234,11 +248,21 @@ impl Elector {
                     self.publish(leading, Some(held.clone()));
                 }
                 Ok(Ok(None)) | Err(_) => return End::Lost,
-                Ok(Err(error)) => warn!(%error, "could not renew the lease"),
+                Ok(Err(error)) => self.failed(&error, "could not renew the lease"),
             }
             if now() >= held.valid_until {
                 return End::Lost;
             }
+        }
+    }
+
+    /// That the API server is away is said once for all.
+    fn failed(&self, error: &LeaseError, what: &str) {
+        if error.is_unanswered() {
+            self.presence.doubt();
+            debug!(%error, "{what}");
+        } else {
+            warn!(%error, "{what}");
         }
     }
 

@@ -147,11 +147,11 @@ fn row(owned: OwnedLoadBalancer, services: &BTreeMap<&str, &Service>) -> Row {
 }
 
 fn addresses(status: &LoadBalancerStatus) -> Vec<String> {
-    let text = |address: &IngressAddress| match address {
-        IngressAddress::Ip(ip, _) => ip.to_string(),
-        IngressAddress::Hostname(name) => name.clone(),
+    let texts = |address: &IngressAddress| {
+        let ip = address.ip().map(|(ip, _)| ip.to_string());
+        ip.into_iter().chain(address.hostname().map(str::to_owned)).collect::<Vec<_>>()
     };
-    status.ingress.iter().map(|ingress| text(&ingress.address)).collect()
+    status.ingress.iter().flat_map(|ingress| texts(&ingress.address)).collect()
 }
 
 fn print(cloud: &str, rows: &[Row], output: Output) -> Result<String, ListingError> {

@@ -30,11 +30,13 @@ pub fn init(config: &LoggingConfig) -> Result<(), LoggingError> {
 }
 
 /// klog's levels: 0 and 1 are what matters, 2 and 3 add the libraries, 4 is debug, 6 trace, 9 everything.
+///
+/// kube warns at each connection that is not verified; the core says so once, when it reads the kubeconfig.
 fn directives(verbosity: u8) -> &'static str {
     match verbosity {
-        0..=1 => "warn,ccm_core=info",
-        2..=3 => "info",
-        4..=5 => "info,ccm_core=debug",
+        0..=1 => "warn,ccm_core=info,kube_client::client::tls=error",
+        2..=3 => "info,kube_client::client::tls=error",
+        4..=5 => "info,ccm_core=debug,kube_client::client::tls=error",
         6..=8 => "debug,ccm_core=trace",
         _ => "trace",
     }
@@ -71,6 +73,7 @@ mod tests {
             tracing::info!(node = "n-1", "ours at info");
             tracing::debug!("ours at debug");
             tracing::info!(target: "kube", "theirs at info");
+            tracing::warn!(target: "kube_client::client::tls::rustls_tls", "a connection is not verified");
         });
         let mut text = String::new();
         file.rewind().unwrap();
@@ -85,6 +88,13 @@ mod tests {
             let text = written(LogFormat::Text, verbosity, None);
             let found = (text.contains("ours at info"), text.contains("ours at debug"), text.contains("theirs"));
             assert_eq!(found, (info, debug, theirs), "-v={verbosity}");
+        }
+    }
+
+    #[test]
+    fn what_kube_says_of_every_connection_is_for_those_who_debug() {
+        for (verbosity, expected) in [(0, false), (2, false), (4, false), (6, true)] {
+            assert_eq!(written(LogFormat::Text, verbosity, None).contains("not verified"), expected, "-v={verbosity}");
         }
     }
 

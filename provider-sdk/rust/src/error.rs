@@ -117,6 +117,11 @@ impl ProviderError {
         Self::new(Code::FailedPrecondition, ErrorReason::NotOwned, message)
     }
 
+    /// Something failed in a way that the provider cannot name: the core tries again and deletes nothing because of it.
+    pub fn unknown(message: impl Into<String>) -> Self {
+        Self::new(Code::Unknown, ErrorReason::Unspecified, message)
+    }
+
     /// The provider or the SDK is at fault.
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new(Code::Internal, ErrorReason::Unspecified, message)
@@ -186,6 +191,14 @@ mod tests {
         let status = Status::from(ProviderError::internal("broken"));
 
         assert_eq!(status.code(), Code::Internal);
+        assert!(status.get_details_error_info().is_none());
+    }
+
+    #[test]
+    fn an_error_of_unknown_kind_is_unknown_and_no_more() {
+        let status = Status::from(ProviderError::unknown("?"));
+
+        assert_eq!(status.code(), Code::Unknown);
         assert!(status.get_details_error_info().is_none());
     }
 

@@ -14,8 +14,8 @@ use crate::provider::Result;
 
 /// How long a reconnecting leader is given for its own last stream to be noticed as closed.
 const HANDOVER: Duration = Duration::from_secs(1);
-/// The longest that one word may hold.
-const LONGEST_WORD: Duration = Duration::from_hours(24);
+/// The longest `valid_for` that the contract allows. A longer one is refused, not shortened: the core relies on it.
+const LONGEST_WORD: Duration = Duration::from_hours(1);
 
 /// The state of leadership in this process.
 #[derive(Default)]
@@ -129,8 +129,14 @@ impl Term {
 
     /// Takes a further message of the stream. An error ends the stream, and the leadership with it.
     pub(crate) fn renew(&self, word: &v1::LeadRequest) -> Result<()> {
-        if word.epoch != self.context.epoch() {
-            return Err(ProviderError::invalid_request("epoch", "must be the same in all messages of one stream"));
+        for (field, same) in [
+            ("epoch", word.epoch == self.context.epoch()),
+            ("holder", word.holder == self.context.holder()),
+            ("cluster", word.cluster.as_ref() == Some(self.context.cluster())),
+        ] {
+            if !same {
+                return Err(ProviderError::invalid_request(field, "must be the same in all messages of one stream"));
+            }
         }
         let expires = Instant::now() + valid_for(word)?;
         if let Some(live) = self.leadership.state.lock().live.as_mut().filter(|live| live.epoch == word.epoch) {
@@ -190,9 +196,8 @@ fn validate(word: &v1::LeadRequest) -> Result<v1::ClusterRef> {
 
 fn valid_for(word: &v1::LeadRequest) -> Result<Duration> {
     let given = word.valid_for.and_then(|valid_for| Duration::try_from(valid_for).ok());
-    let positive = given.filter(|valid_for| !valid_for.is_zero());
-    let refused = || ProviderError::invalid_request("valid_for", "must be a positive duration");
-    positive.map(|valid_for| valid_for.min(LONGEST_WORD)).ok_or_else(refused)
+    let allowed = given.filter(|valid_for| !valid_for.is_zero() && *valid_for <= LONGEST_WORD);
+    allowed.ok_or_else(|| ProviderError::invalid_request("valid_for", "must be a positive duration of at most 1 h"))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! One writer per thing: of the mutations of one key, one runs at a time, in a task of its own that outlives its caller. An
-//! equal request attaches to it, a different one waits. What a key or a request is, the services decide.
+//! equal request attaches to it, different ones wait in the order of their arrival. What a key or a request is, the services
+//! decide.
 use std::collections::HashMap;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -17,15 +18,23 @@ use tracing::Instrument as _;
 
 use crate::error::ProviderError;
 use crate::provider::{Progress, Result};
+use queue::{Place, Queues};
 
 /// How long a result that nobody waited for is kept for the next equal request. Older ones are dropped, since the cloud may
 /// have changed: the request runs again.
 const KEPT_FOR: Duration = Duration::from_mins(5);
 
+mod queue;
+
 /// The mutations of one service. `R` is a request, whole; `T` what its success tells.
 pub(crate) struct Mutations<R, T> {
-    entries: Arc<Mutex<HashMap<String, Entry<R, T>>>>,
+    state: Mutex<State<R, T>>,
     tasks: TaskTracker,
+}
+
+struct State<R, T> {
+    entries: HashMap<String, Entry<R, T>>,
+    queues: Queues,
 }
 
 /// One mutation, asked for.
@@ -47,6 +56,7 @@ struct Entry<R, T> {
     method: &'static str,
     started: Instant,
     outcome: Outcome<T>,
+    lost: CancellationToken,
 }
 
 /// `None` while the work runs, then when it ended and how.
@@ -56,8 +66,21 @@ type Outcome<T> = watch::Receiver<Option<(Instant, Result<Progress<T>>)>>;
 enum Turn<T> {
     /// Its own work, running or just ended.
     Mine(Outcome<T>, Instant),
-    /// Another's, that must end first.
-    Blocked(Outcome<T>, &'static str),
+    /// Another's, that must end first; `None`: somebody who waits before this one begins at once.
+    Blocked(Option<Outcome<T>>, &'static str),
+}
+
+/// A place in the queue of a key, given up when this is dropped.
+struct Waiting<'a, R, T> {
+    mutations: &'a Mutations<R, T>,
+    key: &'a str,
+    place: Place,
+}
+
+impl<R, T> Drop for Waiting<'_, R, T> {
+    fn drop(&mut self) {
+        self.mutations.state.lock().queues.leave(self.key, &self.place);
+    }
 }
 
 impl<R, T> Mutations<R, T>
@@ -67,7 +90,7 @@ where
 {
     /// Nothing runs yet; the tasks are counted by `tasks`.
     pub(crate) fn new(tasks: TaskTracker) -> Self {
-        Self { entries: Arc::default(), tasks }
+        Self { state: Mutex::new(State { entries: HashMap::new(), queues: Queues::default() }), tasks }
     }
 
     /// Runs `work`, or attaches to the equal request that runs already, once nothing else runs for the key. Answers
@@ -78,17 +101,18 @@ where
     {
         let Mutation { key, method, request, answer_by, lost } = mutation;
         let request = Arc::new(request);
-        let mut work = Some(work);
+        let (mut work, mut waiting) = (Some(work), None);
         loop {
-            match self.turn(&key, method, &request, &lost, &mut work)? {
+            match self.turn(&key, method, &request, &lost, &mut work, &mut waiting)? {
                 Turn::Mine(outcome, started) => {
+                    drop(waiting);
                     return match until(answer_by, ended(outcome.clone())).await {
                         Some(result) => self.collect(&key, &outcome, result),
                         None => Ok(in_progress(format!("{method} has been at work for {} s", started.elapsed().as_secs()))),
                     };
                 }
                 Turn::Blocked(outcome, other) => {
-                    if until(answer_by, ended(outcome)).await.is_none() {
+                    if until(answer_by, moved(outcome, waiting.as_mut(), &lost)).await.is_none() {
                         return Ok(in_progress(format!("{method} waits for an earlier {other} to end")));
                     }
                 }
@@ -96,31 +120,42 @@ where
         }
     }
 
-    fn turn<W>(
-        &self,
-        key: &str,
+    fn turn<'a, W>(
+        &'a self,
+        key: &'a str,
         method: &'static str,
         request: &Arc<R>,
         lost: &CancellationToken,
         work: &mut Option<W>,
+        waiting: &mut Option<Waiting<'a, R, T>>,
     ) -> Result<Turn<T>>
     where
         W: Future<Output = Result<Progress<T>>> + Send + 'static,
     {
-        let mut entries = self.entries.lock();
+        let State { entries, queues } = &mut *self.state.lock();
         if lost.is_cancelled() {
             return Err(lost_leadership(method));
         }
         entries.retain(|_, entry| !entry.useless());
         match entries.get(key) {
-            Some(entry) if entry.request == *request => return Ok(Turn::Mine(entry.outcome.clone(), entry.started)),
-            Some(entry) if entry.running() => return Ok(Turn::Blocked(entry.outcome.clone(), entry.method)),
-            _ => {}
+            Some(entry) if entry.request == *request && !entry.ending() => {
+                return Ok(Turn::Mine(entry.outcome.clone(), entry.started));
+            }
+            found => {
+                let running = found.filter(|entry| entry.running());
+                if running.is_some() || !queues.is_first(key, waiting.as_ref().map(|waiting| &waiting.place)) {
+                    let waiting = waiting.get_or_insert_with(|| Waiting { mutations: self, key, place: queues.join(key) });
+                    waiting.place.changes.mark_unchanged();
+                    let (outcome, method) = running.map_or((None, "call"), |it| (Some(it.outcome.clone()), it.method));
+                    return Ok(Turn::Blocked(outcome, method));
+                }
+            }
         }
         let work = work.take().ok_or_else(|| ProviderError::internal("a mutation was started twice"))?;
         let outcome = self.spawn(key, method, lost.clone(), work);
         let started = Instant::now();
-        entries.insert(key.to_owned(), Entry { request: Arc::clone(request), method, started, outcome: outcome.clone() });
+        let entry = Entry { request: Arc::clone(request), method, started, outcome: outcome.clone(), lost: lost.clone() };
+        entries.insert(key.to_owned(), entry);
         Ok(Turn::Mine(outcome, started))
     }
 
@@ -149,7 +184,7 @@ where
 
     /// Hands a result over: it is kept no longer.
     fn collect(&self, key: &str, outcome: &Outcome<T>, result: Result<Progress<T>>) -> Result<Progress<T>> {
-        let mut entries = self.entries.lock();
+        let entries = &mut self.state.lock().entries;
         if entries.get(key).is_some_and(|entry| entry.outcome.same_channel(outcome)) {
             entries.remove(key);
         }
@@ -162,6 +197,11 @@ impl<R, T> Entry<R, T> {
         self.outcome.borrow().is_none()
     }
 
+    /// Whether it was cancelled and has not ended yet: nobody attaches to that any more.
+    fn ending(&self) -> bool {
+        self.running() && self.lost.is_cancelled()
+    }
+
     /// Whether it has ended with something that tells the next request nothing.
     fn useless(&self) -> bool {
         match &*self.outcome.borrow() {
@@ -170,6 +210,28 @@ impl<R, T> Entry<R, T> {
             Some((_, Err(error))) if error.reason == v1::ErrorReason::NotLeading => true,
             Some((at, _)) => at.elapsed() > KEPT_FOR,
         }
+    }
+}
+
+/// Completes when it is time to look again whose turn it is.
+async fn moved<R, T: Clone>(running: Option<Outcome<T>>, waiting: Option<&mut Waiting<'_, R, T>>, lost: &CancellationToken) {
+    let changed = async {
+        match waiting {
+            // The sender lives as long as anybody waits.
+            Some(waiting) => drop(waiting.place.changes.changed().await),
+            None => std::future::pending().await,
+        }
+    };
+    let ended = async {
+        match running {
+            Some(outcome) => drop(ended(outcome).await),
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = changed => {}
+        () = ended => {}
+        () = lost.cancelled() => {}
     }
 }
 

@@ -44,6 +44,11 @@ impl PartialEq for Nodes {
     }
 }
 
+/// What a call says of its nodes: a matter of its shape, whichever sets are kept.
+pub(crate) fn required_set(nodes: Option<NodeSetRef>) -> Result<node_set_ref::Set> {
+    nodes.and_then(|nodes| nodes.set).ok_or_else(|| ProviderError::invalid_request("nodes.set", "required"))
+}
+
 impl NodeSets {
     /// Keeps a set, and forgets the one that was not used for longest if there are too many.
     pub(crate) fn put(&self, hash: String, nodes: Vec<Node>) {
@@ -56,11 +61,10 @@ impl NodeSets {
     }
 
     /// The nodes of a call, inline or by hash.
-    pub(crate) fn resolve(&self, nodes: Option<NodeSetRef>) -> Result<Nodes> {
-        match nodes.and_then(|nodes| nodes.set) {
-            Some(node_set_ref::Set::Hash(hash)) => self.get(&hash).map(|nodes| Nodes { hash: Some(hash), nodes }),
-            Some(node_set_ref::Set::Inline(set)) => Ok(Nodes { hash: None, nodes: set.nodes.into() }),
-            None => Err(ProviderError::invalid_request("nodes.set", "required")),
+    pub(crate) fn resolve(&self, set: node_set_ref::Set) -> Result<Nodes> {
+        match set {
+            node_set_ref::Set::Hash(hash) => self.get(&hash).map(|nodes| Nodes { hash: Some(hash), nodes }),
+            node_set_ref::Set::Inline(set) => Ok(Nodes { hash: None, nodes: set.nodes.into() }),
         }
     }
 

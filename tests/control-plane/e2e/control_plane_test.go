@@ -7,6 +7,8 @@ package e2e
 import (
 	"bufio"
 	"context"
+	"crypto/x509"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +23,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 )
 
 func TestTwoInstancesServeSideBySide(t *testing.T) {
@@ -31,6 +35,7 @@ func TestTwoInstancesServeSideBySide(t *testing.T) {
 	second.awaitReady(t)
 
 	t.Run("readyz answers ok", func(t *testing.T) { checkReadyz(t, first) })
+	t.Run("the kubeconfig verifies this server and no other", func(t *testing.T) { checkVerification(t, first, second) })
 	t.Run("a node takes status patches", func(t *testing.T) { checkNode(t, first) })
 	t.Run("a load balancer service is dual-stack", func(t *testing.T) { checkService(t, first) })
 	t.Run("a token is bound by RBAC", func(t *testing.T) { checkToken(t, first) })
@@ -55,6 +60,20 @@ func checkReadyz(t *testing.T, i *instance) {
 	}
 	if i.APIServerPID != i.command.Process.Pid {
 		t.Errorf("apiserver_pid is %d, the process %d", i.APIServerPID, i.command.Process.Pid)
+	}
+}
+
+func checkVerification(t *testing.T, i, other *instance) {
+	if i.admin.Insecure || len(i.admin.CAData) == 0 {
+		t.Errorf("the kubeconfig does not verify the server: %+v", i.admin.TLSClientConfig)
+	}
+	stranger := rest.CopyConfig(i.admin)
+	stranger.CAData = other.admin.CAData
+	client, err := kubernetes.NewForConfig(stranger)
+	must(t, err)
+	var unknown x509.UnknownAuthorityError
+	if _, err := client.ServerVersion(); !errors.As(err, &unknown) {
+		t.Errorf("with another server's CA: %v", err)
 	}
 }
 

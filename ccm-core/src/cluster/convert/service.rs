@@ -124,10 +124,10 @@ fn ingress(ingress: core::LoadBalancerIngress) -> Option<Ingress> {
         "Proxy" => Some(IpMode::Proxy),
         _ => None,
     });
-    let ip = ingress.ip.and_then(|ip| ip.parse().ok()).map(|ip| IngressAddress::Ip(ip, mode));
-    let hostname = ingress.hostname.filter(|name| !name.is_empty()).map(IngressAddress::Hostname);
+    let ip = ingress.ip.and_then(|ip| ip.parse().ok()).map(|ip| (ip, mode));
+    let hostname = ingress.hostname.filter(|name| !name.is_empty());
     let ports = ingress.ports.unwrap_or_default().into_iter().filter_map(port_status).collect();
-    Some(Ingress { address: ip.or(hostname)?, ports })
+    Some(Ingress { address: IngressAddress::of(ip, hostname)?, ports })
 }
 
 fn port_status(status: core::PortStatus) -> Option<PortStatus> {

@@ -12,7 +12,7 @@ fn note(message: &str) -> Note {
 
 async fn written(notes: impl IntoIterator<Item = Note>) -> Vec<Call> {
     let server = ApiServer::default();
-    let (events, task) = Events::start(server.client(), "cloud-node-controller", "me");
+    let (events, task) = Events::start(server.client(), Presence::default(), "cloud-node-controller", "me");
     notes.into_iter().for_each(|note| events.publish(note));
     // With its last sender gone the task ends once it has written everything.
     drop(events);

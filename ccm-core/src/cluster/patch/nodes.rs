@@ -9,9 +9,10 @@ use kube::api::{DeleteParams, Patch, Preconditions};
 use kube::{Api, Client};
 use serde_json::{Map, Value, json};
 
-use super::{WriteError, identity, params};
+use super::{WriteError, allowed, identity, params};
 use crate::cluster::convert;
 use crate::cluster::gate::Gate;
+use crate::cluster::presence::Presence;
 use crate::model::node::{Address, Node, Taint};
 
 /// What changes of a node's metadata and spec, in one write; absent means "as it is".
@@ -39,12 +40,19 @@ impl NodePatch {
 pub struct NodeWriter {
     nodes: Api<core::Node>,
     gate: Gate,
+    presence: Presence,
 }
 
 impl NodeWriter {
     /// A writer behind a gate.
     pub fn new(client: Client, gate: Gate) -> Self {
-        Self { nodes: Api::all(client), gate }
+        Self { nodes: Api::all(client), gate, presence: Presence::default() }
+    }
+
+    /// One that waits while the API server is away.
+    #[must_use]
+    pub fn while_present(self, presence: Presence) -> Self {
+        Self { presence, ..self }
     }
 
     /// The gate, for those who want to know before they begin.
@@ -59,21 +67,21 @@ impl NodeWriter {
 
     /// Changes labels, annotations, providerID and taints at once, if the node is still at the resourceVersion that was read.
     pub async fn patch(&self, node: &Node, patch: &NodePatch) -> Result<Node, WriteError> {
-        self.gate.check()?;
+        allowed(&self.presence, &self.gate).await?;
         let body = Patch::Strategic(node_body(node, patch));
         Ok(convert::node(self.nodes.patch(&node.name, &params(), &body).await?))
     }
 
     /// Replaces the addresses in the node's status, if the node is still at the resourceVersion that was read.
     pub async fn patch_addresses(&self, node: &Node, addresses: &[Address]) -> Result<Node, WriteError> {
-        self.gate.check()?;
+        allowed(&self.presence, &self.gate).await?;
         let body = Patch::Strategic(addresses_body(node, addresses));
         Ok(convert::node(self.nodes.patch_status(&node.name, &params(), &body).await?))
     }
 
     /// Deletes exactly this node, at exactly this resourceVersion.
     pub async fn delete(&self, node: &Node) -> Result<(), WriteError> {
-        self.gate.check()?;
+        allowed(&self.presence, &self.gate).await?;
         let preconditions = Preconditions { uid: Some(node.uid.clone()), resource_version: Some(node.resource_version.clone()) };
         let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
         self.nodes.delete(&node.name, &params).await?;

@@ -9,10 +9,11 @@ use kube::api::Patch;
 use kube::{Api, Client};
 use serde_json::{Map, Value, json};
 
-use super::{WriteError, identity, params};
+use super::{WriteError, allowed, identity, params};
 use crate::cluster::convert;
 use crate::cluster::gate::Gate;
-use crate::model::load_balancer::{Ingress, IngressAddress, IpMode, LoadBalancerStatus, PortStatus, Protocol};
+use crate::cluster::presence::Presence;
+use crate::model::load_balancer::{Ingress, IpMode, LoadBalancerStatus, PortStatus, Protocol};
 use crate::model::service::{Condition, Service};
 use crate::names;
 
@@ -65,12 +66,19 @@ pub enum ConditionChange {
 pub struct ServiceWriter {
     client: Client,
     gate: Gate,
+    presence: Presence,
 }
 
 impl ServiceWriter {
     /// A writer behind a gate.
     pub fn new(client: Client, gate: Gate) -> Self {
-        Self { client, gate }
+        Self { client, gate, presence: Presence::default() }
+    }
+
+    /// One that waits while the API server is away.
+    #[must_use]
+    pub fn while_present(self, presence: Presence) -> Self {
+        Self { presence, ..self }
     }
 
     /// The gate, for those who want to know before they begin.
@@ -87,14 +95,14 @@ impl ServiceWriter {
     /// Changes finalizer and annotations at once, if the Service is still at the resourceVersion that was read. The answer to
     /// the removal of the last finalizer from a Service that is being deleted is the Service as it was then.
     pub async fn patch(&self, service: &Service, patch: &ServicePatch) -> Result<Service, WriteError> {
-        self.gate.check()?;
+        allowed(&self.presence, &self.gate).await?;
         let body = Patch::Strategic(metadata_body(service, patch));
         Ok(convert::service(self.api(service).patch(&service.name, &params(), &body).await?))
     }
 
     /// Changes the status, if the Service is still at the resourceVersion that was read.
     pub async fn patch_status(&self, service: &Service, patch: &StatusPatch) -> Result<Service, WriteError> {
-        self.gate.check()?;
+        allowed(&self.presence, &self.gate).await?;
         let body = Patch::Strategic(status_body(service, patch));
         Ok(convert::service(self.api(service).patch_status(&service.name, &params(), &body).await?))
     }
@@ -144,12 +152,15 @@ fn load_balancer_body(status: &LoadBalancerStatus) -> Value {
 }
 
 fn ingress_body(ingress: &Ingress) -> Value {
-    let mut body = match &ingress.address {
-        IngressAddress::Ip(ip, None) => json!({ "ip": ip }),
-        IngressAddress::Ip(ip, Some(IpMode::Vip)) => json!({ "ip": ip, "ipMode": "VIP" }),
-        IngressAddress::Ip(ip, Some(IpMode::Proxy)) => json!({ "ip": ip, "ipMode": "Proxy" }),
-        IngressAddress::Hostname(name) => json!({ "hostname": name }),
+    let mut body = match ingress.address.ip() {
+        Some((ip, None)) => json!({ "ip": ip }),
+        Some((ip, Some(IpMode::Vip))) => json!({ "ip": ip, "ipMode": "VIP" }),
+        Some((ip, Some(IpMode::Proxy))) => json!({ "ip": ip, "ipMode": "Proxy" }),
+        None => json!({}),
     };
+    if let Some(name) = ingress.address.hostname() {
+        body["hostname"] = json!(name);
+    }
     if !ingress.ports.is_empty() {
         body["ports"] = ingress.ports.iter().map(port_body).collect();
     }

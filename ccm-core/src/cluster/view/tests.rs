@@ -126,7 +126,7 @@ fn a_service_that_is_no_load_balancer_any_more_is_seen_as_what_it_has_become() {
 #[tokio::test]
 async fn the_watch_fills_the_view_from_the_api_server() {
     let (service, handle) = tower_test::mock::pair::<Request<Body>, Response<Body>>();
-    let (view, watching) = Nodes::watch(Client::new(service, "default"));
+    let (view, watching) = Nodes::watch(Client::new(service, "default"), Presence::default());
     let watching = tokio::spawn(watching);
     let mut names = view.subscribe();
     let mut handle = pin!(handle);

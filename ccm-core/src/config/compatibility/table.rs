@@ -1,4 +1,4 @@
-//! What became of every flag that Go's cloud-controller-manager v0.36 has: data, sorted by name. A new flag of Go's is a new row here;
+//! What became of every flag that Go's cloud-controller-manager has, v0.36 and v0.37: data, sorted by name. A new flag of Go's is a new row here;
 //! a row becomes [`Class::Honoured`] when a group of arguments takes the flag over.
 
 use Class::{Honoured, Ignored, Refused};
@@ -78,7 +78,8 @@ pub(super) const FLAGS: &[Flag] = &[
     value("cloud-provider", Honoured, &[]),
     value("cluster-cidr", Honoured, &[]),
     value("cluster-name", Honoured, &[]),
-    value("concurrent-node-status-updates", Ignored("--concurrent-node-syncs bounds all writes to nodes"), &["0"]),
+    value("concurrent-node-lifecycle-syncs", Ignored("the lifecycle controller judges all nodes together, from batched look-ups, and has its own bound on concurrent writes"), &[]),
+    value("concurrent-node-status-updates", Ignored("--concurrent-node-syncs bounds all writes of cloud-node-controller"), &["0"]),
     value("concurrent-node-syncs", Honoured, &[]),
     value("concurrent-service-syncs", Honoured, &[]),
     boolean("configure-cloud-routes", ROUTES, &["false"]),

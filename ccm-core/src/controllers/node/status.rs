@@ -1,10 +1,13 @@
 //! Tells people what became of a node: events, each once, one log line for every node that was initialised, metrics.
+use std::time::Instant;
+
 use jiff::Timestamp;
 
 use super::act::Acted;
 use super::decide::{Discarded, Plan, Remark};
 use crate::cluster::events::{Events, Grade, Note};
 use crate::cluster::patch::WriteError;
+use crate::controllers::log_budget::{Line, LogBudget};
 use crate::controllers::told::Told;
 use crate::model::node::Node;
 use crate::names::{events, labels};
@@ -18,12 +21,13 @@ pub struct Status {
     metrics: NodeMetrics,
     cloud: CloudHealth,
     told: Told<Remark>,
+    lines: LogBudget,
 }
 
 impl Status {
     /// Nothing has been told yet.
     pub fn new(events: Events, metrics: NodeMetrics, cloud: CloudHealth) -> Self {
-        Self { events, metrics, cloud, told: Told::default() }
+        Self { events, metrics, cloud, told: Told::default(), lines: LogBudget::default() }
     }
 
     /// What followed from an answer.
@@ -74,7 +78,15 @@ impl Status {
         self.metrics.initial_sync_delay.observe(delay);
         let (kind, zone, addresses) = (label(node, labels::INSTANCE_TYPE), label(node, labels::ZONE), addresses(node));
         let ms = now.duration_since(node.created_at).as_millis();
-        tracing::info!(node = node.name, "type" = kind, zone, addresses, ms, "a node was initialised");
+        let line = self.lines.ask(Instant::now());
+        if let Line::WriteAfter(nodes) = line {
+            tracing::info!(nodes, "more nodes were initialised without a line for each");
+        }
+        if line == Line::LeaveOut {
+            tracing::debug!(node = node.name, "type" = kind, zone, addresses, ms, "a node was initialised");
+        } else {
+            tracing::info!(node = node.name, "type" = kind, zone, addresses, ms, "a node was initialised");
+        }
         for Discarded { key, why } in discarded {
             tracing::warn!(node = node.name, label = key, why, "a label from the provider was not set");
         }

@@ -101,6 +101,9 @@ impl Worker {
                 self.status.write_refused(node, refused);
                 return Outcome::Again(Pause::Slow);
             }
+            unanswered if unanswered.is_unanswered() => {
+                tracing::debug!(node = node.name, %error, "node not written, retrying");
+            }
             WriteError::Api(_) => tracing::warn!(node = node.name, %error, "node not written, retrying"),
         }
         Outcome::BACK_OFF

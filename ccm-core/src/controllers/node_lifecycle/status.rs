@@ -159,7 +159,7 @@ impl Status {
         if self.said.insert(concern, message.clone()).is_none() {
             tracing::warn!(concern, "{message}");
             let lookups = concern == LOOK_UPS || concern == CREDENTIALS;
-            let reason = if lookups { names::events::CLOUD_LOOKUP_FAILED } else { names::events::NODE_DELETION_PAUSED };
+            let reason = if lookups { names::events::NODE_LOOKUPS_FAILING } else { names::events::NODE_DELETION_PAUSED };
             self.note_on_map(Grade::Warning, reason, &message);
         }
     }

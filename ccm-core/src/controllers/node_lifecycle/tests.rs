@@ -161,7 +161,7 @@ async fn refused_credentials_and_failing_look_ups_show_in_readiness_until_they_e
     world.cloud.answer_all(Err(refused()));
     world.run_for(Duration::from_secs(60)).await;
     assert!(matches!(world.check("cloud-credentials"), Some(Check::Warning(text)) if text.contains("expired")));
-    assert_eq!(world.events("CloudLookupFailed").len(), 1, "told once");
+    assert_eq!(world.events("NodeLookupsFailing").len(), 1, "told once");
     let away = ProviderError { outcome: Outcome::Unknown, reason: "UNAVAILABLE".to_owned(), message: "gone".to_owned() };
     world.cloud.answer_all(Err(away));
     world.run_for(Duration::from_secs(10)).await;

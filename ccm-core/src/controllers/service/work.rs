@@ -207,7 +207,7 @@ impl Worker {
                 Ended { known, next: Next::Resume, written }
             }
             Ok(_) | Err(Broken::Write(_)) => Ended { known: tried, next: Next::Resume, written: None },
-            Err(Broken::Provider(error)) if is_shared(&error) => {
+            Err(Broken::Provider(error)) if error.is_rate_limit() => {
                 let after = if let Outcome::Retry { after } = error.outcome { after } else { None };
                 Ended { known: observed.known.clone(), next: Next::ResumeCalm(after), written: None }
             }
@@ -401,7 +401,7 @@ fn retried(service: &Service, broken: Broken) -> Ended {
         Broken::Write(WriteError::Gone) => return Ended { known: Known::Doubt, next: Next::Nothing, written: newer(service) },
         Broken::Write(_) => BACK_OFF,
         Broken::Provider(error) => match error.outcome {
-            Outcome::Retry { after } if is_shared(&error) => Next::Calm(after),
+            Outcome::Retry { after } if error.is_rate_limit() => Next::Calm(after),
             Outcome::Retry { after } => Next::Again(Pause::BackOff { at_least: after }),
             Outcome::Terminal => Next::Again(Pause::Slow),
             Outcome::Unsupported | Outcome::Unknown => BACK_OFF,
@@ -451,11 +451,6 @@ fn unsure(known: &Known) -> Known {
 /// Whether the API server, or somebody whom it asks, does not want a write. A repeat fails alike until a person mends that.
 fn is_refusal(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if (400..500).contains(&status.code) && status.code != 429)
-}
-
-/// A limit that is the whole account's, not one Service's.
-fn is_shared(error: &ProviderError) -> bool {
-    matches!(error.reason.as_str(), "RATE_LIMITED" | "RESOURCE_EXHAUSTED")
 }
 
 fn elsewhere(service: &Service, who: &str) -> Ended {

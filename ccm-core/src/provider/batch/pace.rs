@@ -24,7 +24,7 @@ pub struct Pace {
 impl Pace {
     /// A batch failed, or the cloud limited the rate for some of it.
     pub fn failed(&mut self, error: &ProviderError, now: Instant) {
-        let (first, longest) = if is_throttled(error) { THROTTLED } else { FAILED };
+        let (first, longest) = if error.is_rate_limit() { THROTTLED } else { FAILED };
         let grown = first.saturating_mul(2_u32.saturating_pow(self.failures)).min(longest);
         let pause = match error.outcome {
             Outcome::Retry { after: Some(after) } => after,
@@ -61,11 +61,6 @@ impl Pace {
     }
 }
 
-/// Whether the cloud limits the rate of calls.
-pub fn is_throttled(error: &ProviderError) -> bool {
-    matches!(error.reason.as_str(), "RATE_LIMITED" | "RESOURCE_EXHAUSTED")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,6 +83,7 @@ mod tests {
     #[test]
     fn pauses_double_up_to_their_limit() {
         assert_eq!(pauses("RATE_LIMITED", 8), [1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000]);
+        assert_eq!(pauses("RESOURCE_EXHAUSTED", 2), [250, 500], "it may be a message that is too large");
         assert_eq!(pauses("UNAVAILABLE", 8), [250, 500, 1000, 2000, 4000, 8000, 15_000, 15_000]);
     }
 

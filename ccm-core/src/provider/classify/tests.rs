@@ -38,6 +38,9 @@ fn each_reason_of_the_contract_has_its_outcome() {
         let number = v1::ErrorReason::from_str_name(&format!("ERROR_REASON_{reason}")).unwrap().into();
         let retry_after = Some(prost_types::Duration { seconds: 7, nanos: 0 });
         let alone = v1::ItemError { code: code as i32, reason: number, message: "words".to_owned(), retry_after };
+        // That one item is not served says nothing of the method.
+        let terminal = ProviderError { outcome: Outcome::Terminal, ..expected.clone() };
+        let expected = if code == Code::Unimplemented { terminal } else { expected };
         assert_eq!(item(&alone), expected, "{reason} of an item");
     }
 }
@@ -65,6 +68,21 @@ fn without_a_reason_the_code_decides() {
         let found = status(&Status::new(code, "words"));
         assert_eq!((found.outcome, found.reason.as_str()), (expected, name(code)), "{code:?}");
     }
+}
+
+#[test]
+fn only_the_reason_limits_the_rate_of_all_calls() {
+    assert!(status(&with_reason(Code::ResourceExhausted, "RATE_LIMITED", DOMAIN)).is_rate_limit());
+    assert!(!status(&Status::resource_exhausted("the message is too large")).is_rate_limit());
+    assert!(!status(&with_reason(Code::ResourceExhausted, "QUOTA_EXCEEDED", DOMAIN)).is_rate_limit());
+}
+
+#[test]
+fn a_longer_pause_than_five_minutes_counts_as_five() {
+    let mut details = ErrorDetails::new();
+    details.set_retry_info(Some(Duration::from_hours(1)));
+    let found = status(&Status::with_error_details(Code::Unavailable, "words", details));
+    assert_eq!(found.outcome, Outcome::Retry { after: Some(Duration::from_mins(5)) });
 }
 
 #[test]

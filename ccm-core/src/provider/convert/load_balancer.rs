@@ -7,7 +7,6 @@ use std::time::Duration;
 use ccm_proto::v1;
 use v1::ensure_load_balancer_deleted_response::Outcome as DeleteOutcome;
 use v1::ensure_load_balancer_response::Outcome as EnsureOutcome;
-use v1::load_balancer_ingress::Address;
 use v1::plan_load_balancer_response::Outcome as PlanOutcome;
 use v1::update_load_balancer_response::Outcome as UpdateOutcome;
 
@@ -128,8 +127,11 @@ fn ready(path: &str, wire: v1::LoadBalancerReady, info: &ProviderInfo) -> Result
     let annotations = reader.annotations(wire.annotations, info);
     let at = reader.at("status.ingress");
     let warnings = reader.finish(wire.warnings);
-    // No address at all is an answer, but one whose every address is wrong must not take those away that the Service has.
-    if said > 0 && ingress.is_empty() {
+    // An answer without an address that can be used must not take those away that the Service has.
+    if said == 0 {
+        return Err(invalid(&at, "is empty: while there is no address the answer is in_progress"));
+    }
+    if ingress.is_empty() {
         let first = warnings.first().map_or("", |it| it.message.as_str());
         return Err(invalid(&at, &format!("not one of {said} can be used ({first})")));
     }
@@ -143,14 +145,16 @@ impl Reader<'_> {
 
     fn ingress(&mut self, index: usize, wire: v1::LoadBalancerIngress) -> Option<Ingress> {
         let at = format!("status.ingress[{index}]");
-        let address = match wire.address {
-            Some(Address::Ip(ip)) => IngressAddress::Ip(self.ip(&at, &ip)?, self.ip_mode(&at, wire.ip_mode)),
-            Some(Address::Hostname(name)) => self.hostname(&at, &name, wire.ip_mode)?,
-            None => {
-                self.drop(&at, "has neither ip nor hostname");
-                return None;
-            }
-        };
+        if wire.ip.is_none() && wire.hostname.is_none() {
+            self.drop(&at, "has neither ip nor hostname");
+        }
+        let ip = wire.ip.and_then(|ip| self.ip(&at, &ip)).map(|ip| (ip, self.ip_mode(&at, wire.ip_mode)));
+        let hostname = wire.hostname.and_then(|name| self.hostname(&at, &name));
+        let unset = wire.ip_mode == i32::from(v1::LoadBalancerIpMode::Unspecified);
+        let address = IngressAddress::of(ip, hostname)?;
+        if address.ip().is_none() && !unset {
+            self.drop(format!("{at}.ip_mode"), "is for ip only, and there is no ip");
+        }
         let ports = wire.ports.into_iter().enumerate();
         let ports = ports.filter_map(|(index, it)| self.port(&format!("{at}.ports[{index}]"), it)).collect();
         Some(Ingress { address, ports })
@@ -174,15 +178,9 @@ impl Reader<'_> {
     }
 
     /// Case and a closing dot mean nothing in DNS, and Kubernetes takes neither.
-    fn hostname(&mut self, at: &str, text: &str, mode: i32) -> Option<IngressAddress> {
+    fn hostname(&mut self, at: &str, text: &str) -> Option<String> {
         let name = text.strip_suffix('.').unwrap_or(text).to_ascii_lowercase();
-        if !self.passes(format!("{at}.hostname"), text, syntax::hostname(&name)) {
-            return None;
-        }
-        if mode != i32::from(v1::LoadBalancerIpMode::Unspecified) {
-            self.drop(format!("{at}.ip_mode"), "is for ip only, and this is a hostname");
-        }
-        Some(IngressAddress::Hostname(name))
+        self.passes(format!("{at}.hostname"), text, syntax::hostname(&name)).then_some(name)
     }
 
     /// A port whose error cannot be told is left out whole: without its error it would seem to work.

@@ -3,7 +3,7 @@
 use ccm_proto::v1;
 use jiff::Timestamp;
 
-use crate::model::load_balancer::{Ingress, IngressAddress, IpMode, LoadBalancerStatus, PortStatus, Protocol};
+use crate::model::load_balancer::{Ingress, IpMode, LoadBalancerStatus, PortStatus, Protocol};
 use crate::model::service::{IpFamily, IpFamilyPolicy, Service, ServicePort, SessionAffinity, TrafficPolicy};
 
 /// One Service.
@@ -92,18 +92,15 @@ fn status(status: &LoadBalancerStatus) -> v1::LoadBalancerStatus {
 }
 
 fn ingress(ingress: &Ingress) -> v1::LoadBalancerIngress {
-    use v1::load_balancer_ingress::Address;
-    let (address, mode) = match &ingress.address {
-        IngressAddress::Ip(ip, mode) => (Address::Ip(ip.to_string()), *mode),
-        IngressAddress::Hostname(name) => (Address::Hostname(name.clone()), None),
-    };
-    let mode = match mode {
+    let ip = ingress.address.ip();
+    let mode = match ip.and_then(|(_, mode)| mode) {
         None => v1::LoadBalancerIpMode::Unspecified,
         Some(IpMode::Vip) => v1::LoadBalancerIpMode::Vip,
         Some(IpMode::Proxy) => v1::LoadBalancerIpMode::Proxy,
     };
     v1::LoadBalancerIngress {
-        address: Some(address),
+        ip: ip.map(|(ip, _)| ip.to_string()),
+        hostname: ingress.address.hostname().map(str::to_owned),
         ip_mode: mode.into(),
         ports: ingress.ports.iter().map(port_status).collect(),
     }

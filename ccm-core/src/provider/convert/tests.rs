@@ -38,6 +38,21 @@ fn read_machine(machine: v1::Instance) -> Instance {
 }
 
 #[test]
+fn a_machine_without_an_id_is_the_one_that_was_asked_for_unless_it_is_deleted() {
+    let nameless = |state: v1::InstanceState| v1::Instance { provider_id: String::new(), state: state.into(), ..machine() };
+    let read = |provider_id: Option<&str>, state| {
+        let query = NodeQuery { node_name: "a".to_owned(), provider_id: provider_id.map(str::to_owned), ..NodeQuery::default() };
+        let results = vec![result(Outcome::Instance(nameless(state)))];
+        answers(&[Arc::new(query)], v1::BatchGetInstancesResponse { results }, &context()).remove(0)
+    };
+    assert!(read(Some("simulated://a"), v1::InstanceState::Running).is_ok());
+    assert!(read(None, v1::InstanceState::Deleted).is_ok(), "the core deletes no node that has no id");
+    let refused = read(Some("simulated://a"), v1::InstanceState::Deleted).unwrap_err();
+    assert_eq!(refused.reason, "INTERNAL");
+    assert!(refused.message.contains("results[0].instance.provider_id: is missing"), "{}", refused.message);
+}
+
+#[test]
 fn contradictory_answers_are_errors_that_name_the_field() {
     let found = || result(Outcome::Instance(machine()));
     let gone = || result(Outcome::NotFound(v1::InstanceNotFound {}));

@@ -332,6 +332,20 @@ async fn a_provider_without_instances_is_not_asked() {
 }
 
 #[tokio::test]
+async fn a_word_of_leadership_holds_for_an_hour_at_most() {
+    let scenario = Scenario::new();
+    let provider = Scripted::new(scripted::info());
+    let _serving = provider.serve(&scenario.socket());
+    scenario.until_ready().await;
+    scenario.lead(3);
+    scenario.term.send_modify(|term| {
+        term.iter_mut().for_each(|term| term.valid_until += Duration::from_hours(10_000));
+    });
+    until_led(&provider, "told", |led| led.iter().flatten().any(|word| word.valid_for.unwrap().seconds == 3600)).await;
+    assert!(provider.led.borrow().iter().flatten().all(|word| word.valid_for.unwrap().seconds <= 3600));
+}
+
+#[tokio::test]
 async fn leadership_is_told_renewed_and_taken_back() {
     let scenario = Scenario::new();
     let provider = Scripted::new(scripted::info());

@@ -13,6 +13,8 @@ use tower::timeout::TimeoutLayer;
 use tower::{BoxError, ServiceBuilder};
 use tower_http::timeout::ResponseBodyTimeoutLayer;
 
+use crate::cluster::presence::Presence;
+
 /// How long things may take.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
@@ -60,6 +62,10 @@ pub struct Clients {
     pub watches: Client,
     /// For the lease: no repeats, no `--kube-api-qps`.
     pub election: Client,
+    /// For the probe of `presence`.
+    pub probe: Client,
+    /// Whether the API server is there.
+    pub presence: Presence,
 }
 
 impl Clients {
@@ -69,27 +75,54 @@ impl Clients {
     }
 
     fn within(config: &Config, pace: Option<Pace>, limits: Limits) -> Result<Self, kube::Error> {
+        let presence = Presence::default();
+        let request = Kind { first: limits.request, silence: limits.request, repeats: true, presence: Some(&presence) };
+        let watch = Kind { first: limits.watch, silence: limits.silence, ..request };
+        let election = Kind { repeats: false, ..request };
+        let probe = Kind { presence: None, ..election };
         Ok(Self {
-            requests: client(config, limits.request, limits.request, true, pace)?,
-            watches: client(config, limits.watch, limits.silence, true, pace)?,
-            election: client(config, limits.request, limits.request, false, None)?,
+            requests: client(config, request, pace)?,
+            watches: client(config, watch, pace)?,
+            election: client(config, election, None)?,
+            probe: client(config, probe, None)?,
+            presence,
         })
     }
 }
 
-/// `first`: until the answer begins, `silence`: between any two pieces of it.
-fn client(config: &Config, first: Duration, silence: Duration, repeats: bool, pace: Option<Pace>) -> Result<Client, kube::Error> {
+/// What a client is for.
+#[derive(Clone, Copy)]
+struct Kind<'a> {
+    /// How long until an answer begins.
+    first: Duration,
+    /// How long between any two pieces of it.
+    silence: Duration,
+    /// Whether what a busy server refuses is repeated.
+    repeats: bool,
+    /// What is to know of requests that are not answered.
+    presence: Option<&'a Presence>,
+}
+
+fn client(config: &Config, kind: Kind<'_>, pace: Option<Pace>) -> Result<Client, kube::Error> {
+    let presence = kind.presence.cloned();
+    let report = move |result: Result<_, BoxError>| {
+        if let (Err(_), Some(presence)) = (&result, &presence) {
+            presence.doubt();
+        }
+        result
+    };
     let (retries, shortest, longest) = RETRIES;
     let policy = RetryPolicy::new(shortest, longest, retries, true).map_err(|error| kube::Error::Service(error.into()))?;
     let http = hyper_util::client::legacy::Client::builder(TokioExecutor::new());
     let stack = ServiceBuilder::new()
         .option_layer(pace.map(Pace::layer))
-        .layer(TimeoutLayer::new(first))
-        .option_layer(repeats.then(|| RetryLayer::new(policy)))
+        .map_result(report)
+        .layer(TimeoutLayer::new(kind.first))
+        .option_layer(kind.repeats.then(|| RetryLayer::new(policy)))
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer()?)
         .layer(config.extra_headers_layer()?)
-        .layer(ResponseBodyTimeoutLayer::new(silence))
+        .layer(ResponseBodyTimeoutLayer::new(kind.silence))
         .map_err(BoxError::from)
         .service(http.build(config.rustls_https_connector_with_connector(tcp())?));
     Ok(ClientBuilder::new(stack, config.default_namespace.clone()).build())

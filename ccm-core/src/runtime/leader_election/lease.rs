@@ -8,6 +8,7 @@ use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client};
 
 use super::decide::Record;
+use crate::cluster::presence::is_unanswered;
 use crate::cluster::state::mirror::Mirror;
 
 /// The lease as it was last read or written.
@@ -43,6 +44,14 @@ pub enum LeaseError {
 }
 
 impl LeaseError {
+    /// Whether no answer came at all.
+    pub(super) fn is_unanswered(&self) -> bool {
+        match self {
+            Self::Api { source, .. } => is_unanswered(source),
+            Self::Timeout { .. } => true,
+        }
+    }
+
     /// Whether someone else wrote the lease meanwhile.
     pub(super) fn is_conflict(&self) -> bool {
         matches!(self, Self::Api { source, .. } if matches!(&**source, kube::Error::Api(status) if status.code == 409))

@@ -23,7 +23,7 @@ impl Tenures {
     /// Starts those that the flags ask for.
     pub(super) fn controllers(&self, store: TermStore, stop: &CancellationToken) -> JoinSet<()> {
         let mut tasks = JoinSet::new();
-        let (nodes, watch) = Nodes::watch(self.parts.clients.watches.clone());
+        let (nodes, watch) = Nodes::watch(self.parts.clients.watches.clone(), self.parts.clients.presence.clone());
         assist(&mut tasks, stop, watch);
         let cloud = CloudHealth::new(self.parts.health.clone());
         // First, so that it knows a first installation from one whose nodes carry our annotation already.
@@ -61,11 +61,12 @@ impl Tenures {
         stop: &CancellationToken,
     ) -> NodeContext {
         let client = self.parts.client.clone();
-        let (events, writer) = Events::start(client.clone(), controller, &self.parts.identity);
+        let (events, writer) =
+            Events::start(client.clone(), self.parts.clients.presence.clone(), controller, &self.parts.identity);
         assist(tasks, stop, writer);
         NodeContext {
             nodes: nodes.clone(),
-            writer: NodeWriter::new(client, self.gate.clone()),
+            writer: NodeWriter::new(client, self.gate.clone()).while_present(self.parts.clients.presence.clone()),
             events,
             instances: Arc::clone(&self.wires.instances),
             identity: Arc::new(self.wires.handle.clone()),
@@ -84,14 +85,15 @@ impl Tenures {
         stop: &CancellationToken,
     ) -> ServiceContext {
         let client = self.parts.client.clone();
-        let (events, writer) = Events::start(client.clone(), names::SERVICE_EVENT_SOURCE, &self.parts.identity);
+        let (events, writer) =
+            Events::start(client.clone(), self.parts.clients.presence.clone(), names::SERVICE_EVENT_SOURCE, &self.parts.identity);
         assist(tasks, stop, writer);
-        let (services, watch) = Services::watch(self.parts.clients.watches.clone());
+        let (services, watch) = Services::watch(self.parts.clients.watches.clone(), self.parts.clients.presence.clone());
         assist(tasks, stop, watch);
         ServiceContext {
             services,
             nodes: nodes.clone(),
-            writer: ServiceWriter::new(client, self.gate.clone()),
+            writer: ServiceWriter::new(client, self.gate.clone()).while_present(self.parts.clients.presence.clone()),
             events,
             load_balancers: Arc::new(self.wires.handle.load_balancers()),
             identity: Arc::new(self.wires.handle.clone()),

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use tokio::sync::broadcast;
 use tokio_stream::wrappers::BroadcastStream;
 
-use super::Script;
+use super::{Script, status_of};
 use crate::context::{CallContext, LeaderContext};
 use crate::error::ProviderError;
 use crate::instances::{AddSshKeys, Instances, Lookup, WatchInstances, WithoutCurrentNodeName};
@@ -242,7 +242,10 @@ impl Default for FakeLoadBalancers {
     fn default() -> Self {
         Self {
             get: Script::new(|_| Ok(None)),
-            ensure: Script::new(|_| Ok(Progress::Done(v1::LoadBalancerReady::default()))),
+            ensure: Script::new(|_| {
+                let status = Some(status_of("192.0.2.1"));
+                Ok(Progress::Done(v1::LoadBalancerReady { status, ..v1::LoadBalancerReady::default() }))
+            }),
             update: Script::new(|_| Ok(Progress::Done(v1::LoadBalancerUpdated::default()))),
             delete: Script::new(|_| Ok(Progress::Done(()))),
             plan: None,

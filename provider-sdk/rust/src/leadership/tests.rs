@@ -33,6 +33,16 @@ async fn a_word_holds_for_its_time_and_each_renewal_begins_it_anew() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_word_may_hold_for_an_hour_and_no_longer() {
+    let leadership = Arc::new(Leadership::default());
+    let lasting = |seconds| v1::LeadRequest { valid_for: Some(prost_types::Duration { seconds, nanos: 0 }), ..word(1, "a") };
+    let term = leadership.begin(&lasting(3600)).await.unwrap();
+
+    assert_eq!(term.renew(&lasting(3601)).unwrap_err().code, tonic::Code::InvalidArgument);
+    assert!(Arc::new(Leadership::default()).begin(&lasting(3601)).await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_licence_ends_with_the_term() {
     let leadership = Arc::new(Leadership::default());
     let term = leadership.begin(&word(1, "a")).await.unwrap();

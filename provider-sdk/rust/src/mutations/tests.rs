@@ -99,6 +99,72 @@ async fn a_request_that_only_waited_leaves_no_work_behind() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn requests_that_wait_run_in_the_order_of_their_arrival() {
+    const NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
+    let case = Arc::new(Case::new());
+    let calls = NAMES.iter().enumerate().map(|(at, name)| {
+        let case = Arc::clone(&case);
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(at.try_into().unwrap())).await;
+            case.run(name, Duration::from_secs(1)).await.unwrap()
+        })
+    });
+    let calls: Vec<_> = calls.collect();
+
+    for (at, call) in calls.into_iter().enumerate() {
+        assert_eq!(call.await.unwrap(), Progress::Done(at + 1), "{}", NAMES[at]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_gave_up_holds_nobody_up() {
+    let case = Case::new();
+    let impatient = Mutation { answer_by: Some(Instant::now() + Duration::from_secs(1)), ..mutation("impatient") };
+    let work = async { panic!("it must not start") };
+
+    let (_, gave_up, next) = tokio::join!(
+        case.run("running", Duration::from_secs(2)),
+        case.mutations.run(impatient, work),
+        case.run("next", Duration::ZERO)
+    );
+
+    assert!(matches!(gave_up.unwrap(), Progress::InProgress(_)));
+    assert_eq!(next.unwrap(), Progress::Done(2));
+    assert!(case.mutations.state.lock().queues.is_first("key", None), "nobody waits any more");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_that_nobody_waited_for_is_told_once() {
+    let case = Case::new();
+    let work = async {
+        tokio::time::sleep(LONG).await;
+        Err(ProviderError::quota_exceeded("full"))
+    };
+    assert!(matches!(case.mutations.run(mutation("same"), work).await.unwrap(), Progress::InProgress(_)));
+    tokio::time::sleep(LONG).await;
+
+    assert_eq!(case.run("same", Duration::ZERO).await.unwrap_err().reason, v1::ErrorReason::QuotaExceeded);
+    assert_eq!(case.run("same", Duration::ZERO).await.unwrap(), Progress::Done(1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_that_was_cancelled_takes_no_new_callers() {
+    let case = Case::new();
+    let running = mutation("same");
+    let lost = running.lost.clone();
+    let again = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        lost.cancel();
+        case.run("same", Duration::ZERO).await
+    };
+
+    let (ended, again) = tokio::join!(case.mutations.run(running, pending()), again);
+
+    assert_eq!(ended.unwrap_err().reason, v1::ErrorReason::NotLeading);
+    assert_eq!(again.unwrap(), Progress::Done(1));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_request_whose_leader_is_lost_while_it_waits_never_starts() {
     let case = Case::new();
     let waiting = mutation("waiting");

@@ -111,13 +111,15 @@ impl Session {
         self.shared.provider.lead(term.context());
         loop {
             tokio::select! {
+                // First: the end of the server ends the leadership as well, and is the reason to be told.
+                biased;
+                () = self.shared.ended.cancelled() => return Err(ProviderError::unavailable("the provider is shutting down")),
                 word = self.words.message() => match word {
                     Ok(Some(word)) => term.renew(&word)?,
                     Ok(None) | Err(_) => break,
                 },
                 reason = term.over() => return Err(reason),
                 () = self.answers.closed() => break,
-                () = self.shared.ended.cancelled() => return Err(ProviderError::unavailable("the provider is shutting down")),
             }
             self.acknowledge(first.epoch);
         }

@@ -7,8 +7,9 @@ use ccm_proto::v1;
 use super::{Shared, nonempty, required, required_cluster};
 use crate::context::CallContext;
 use crate::error::ProviderError;
+use crate::leadership::Licence;
 use crate::mutations::{Mutation, Mutations};
-use crate::node_sets::Nodes;
+use crate::node_sets::{Nodes, required_set};
 use crate::parts::LoadBalancersPart;
 use crate::provider::{Progress, Result};
 
@@ -21,12 +22,14 @@ pub(super) struct Service {
     changes: Mutations<Change, v1::LoadBalancerReady>,
 }
 
-/// What tells one mutation from another: all of its request. The nodes are taken out of it, so that they are held once.
+/// What tells one mutation from another: the method and all fields that say what is wanted.
 #[derive(Clone, PartialEq)]
-enum Change {
-    Ensure(v1::EnsureLoadBalancerRequest, Nodes),
-    Update(v1::UpdateLoadBalancerRequest, Nodes),
-    Delete(v1::EnsureLoadBalancerDeletedRequest),
+struct Change {
+    method: &'static str,
+    epoch: u64,
+    cluster: v1::ClusterRef,
+    service: v1::Service,
+    nodes: Option<Nodes>,
 }
 
 /// What every mutation has.
@@ -34,6 +37,23 @@ struct Target {
     balancers: Arc<dyn LoadBalancersPart>,
     cluster: v1::ClusterRef,
     service: v1::Service,
+}
+
+/// A mutation that may run.
+struct Admitted {
+    method: &'static str,
+    ctx: CallContext,
+    licence: Licence,
+    target: Target,
+    nodes: Option<Nodes>,
+}
+
+impl Change {
+    /// Without `service.status` and `service.generation`, which do not say what is wanted.
+    fn new(method: &'static str, licence: &Licence, target: &Target, nodes: Option<Nodes>) -> Self {
+        let service = v1::Service { generation: 0, status: None, ..target.service.clone() };
+        Self { method, epoch: licence.epoch, cluster: target.cluster.clone(), service, nodes }
+    }
 }
 
 impl Service {
@@ -72,32 +92,28 @@ impl Service {
         Ok(v1::GetLoadBalancerNameResponse { name: target.balancers.name(&target.cluster, &target.service) })
     }
 
-    async fn ensure(
-        &self,
-        ctx: CallContext,
-        mut request: v1::EnsureLoadBalancerRequest,
-    ) -> Result<v1::EnsureLoadBalancerResponse> {
+    async fn ensure(&self, ctx: CallContext, request: v1::EnsureLoadBalancerRequest) -> Result<v1::EnsureLoadBalancerResponse> {
         const METHOD: &str = "EnsureLoadBalancer";
-        let target = self.target(METHOD, request.cluster.clone(), request.service.clone())?;
-        let (leadership, nodes) = (request.leadership, self.shared.node_sets.resolve(request.nodes.take())?);
-        let change = Change::Ensure(request, nodes.clone());
+        let target = self.target(METHOD, request.cluster, request.service)?;
+        let set = required_set(request.nodes)?;
+        let licence = self.licence(&target, request.leadership)?;
+        let nodes = self.shared.node_sets.resolve(set)?;
+        let admitted = Admitted { method: METHOD, ctx, licence, target, nodes: Some(nodes.clone()) };
         let work = |ctx: CallContext, target: Target| async move { target.balancers.ensure(&ctx, &target.service, &nodes).await };
-        self.change(METHOD, ctx, target, leadership, change, work).await.map(answers::ensure)
+        self.change(admitted, work).await.map(answers::ensure)
     }
 
-    async fn update(
-        &self,
-        ctx: CallContext,
-        mut request: v1::UpdateLoadBalancerRequest,
-    ) -> Result<v1::UpdateLoadBalancerResponse> {
+    async fn update(&self, ctx: CallContext, request: v1::UpdateLoadBalancerRequest) -> Result<v1::UpdateLoadBalancerResponse> {
         const METHOD: &str = "UpdateLoadBalancer";
-        let target = self.target(METHOD, request.cluster.clone(), request.service.clone())?;
-        let (leadership, nodes) = (request.leadership, self.shared.node_sets.resolve(request.nodes.take())?);
-        let change = Change::Update(request, nodes.clone());
+        let target = self.target(METHOD, request.cluster, request.service)?;
+        let set = required_set(request.nodes)?;
+        let licence = self.licence(&target, request.leadership)?;
+        let nodes = self.shared.node_sets.resolve(set)?;
+        let admitted = Admitted { method: METHOD, ctx, licence, target, nodes: Some(nodes.clone()) };
         let work = |ctx: CallContext, target: Target| async move {
             target.balancers.update(&ctx, &target.service, &nodes).await.map(answers::from_updated)
         };
-        self.change(METHOD, ctx, target, leadership, change, work).await.map(answers::update)
+        self.change(admitted, work).await.map(answers::update)
     }
 
     async fn delete(
@@ -106,32 +122,29 @@ impl Service {
         request: v1::EnsureLoadBalancerDeletedRequest,
     ) -> Result<v1::EnsureLoadBalancerDeletedResponse> {
         const METHOD: &str = "EnsureLoadBalancerDeleted";
-        let target = self.target(METHOD, request.cluster.clone(), request.service.clone())?;
-        let leadership = request.leadership;
+        let target = self.target(METHOD, request.cluster, request.service)?;
+        let licence = self.licence(&target, request.leadership)?;
+        let admitted = Admitted { method: METHOD, ctx, licence, target, nodes: None };
         let work = |ctx: CallContext, target: Target| async move {
             target.balancers.ensure_deleted(&ctx, &target.service).await.map(answers::from_deleted)
         };
-        answers::delete(self.change(METHOD, ctx, target, leadership, Change::Delete(request), work).await?)
+        answers::delete(self.change(admitted, work).await?)
     }
 
-    async fn change<F, W>(
-        &self,
-        method: &'static str,
-        ctx: CallContext,
-        target: Target,
-        leadership: Option<v1::Leadership>,
-        request: Change,
-        work: F,
-    ) -> Result<Progress<v1::LoadBalancerReady>>
+    fn licence(&self, target: &Target, leadership: Option<v1::Leadership>) -> Result<Licence> {
+        self.shared.leadership.admit(leadership.as_ref(), Some(&target.cluster))
+    }
+
+    async fn change<F, W>(&self, admitted: Admitted, work: F) -> Result<Progress<v1::LoadBalancerReady>>
     where
         F: FnOnce(CallContext, Target) -> W,
         W: Future<Output = Result<Progress<v1::LoadBalancerReady>>> + Send + 'static,
     {
-        let licence = self.shared.leadership.admit(leadership.as_ref(), Some(&target.cluster))?;
+        let Admitted { method, ctx, licence, target, nodes } = admitted;
         let mutation = Mutation {
             key: format!("service/{}", target.service.uid),
             method,
-            request,
+            request: Change::new(method, &licence, &target, nodes),
             answer_by: ctx.answer_by(),
             lost: licence.lost.clone(),
         };
@@ -156,7 +169,7 @@ impl Service {
     async fn plan(&self, ctx: CallContext, request: v1::PlanLoadBalancerRequest) -> Result<v1::PlanLoadBalancerResponse> {
         let balancers = self.part(v1::Capability::PlanLoadBalancer, "PlanLoadBalancer")?;
         let target = Self::target_of(balancers, request.cluster, request.service)?;
-        let nodes = self.shared.node_sets.resolve(request.nodes)?;
+        let nodes = self.shared.node_sets.resolve(required_set(request.nodes)?)?;
         let plan = target.balancers.plan(&ctx.for_cluster(target.cluster), &target.service, &nodes).await?;
         Ok(answers::plan(plan))
     }

@@ -111,11 +111,13 @@ pub fn batch<'a>(names: impl IntoIterator<Item = &'a str>) -> v1::BatchGetInstan
     v1::BatchGetInstancesRequest { queries: names.into_iter().map(query).collect() }
 }
 
-pub fn ensure(uid: &str, epoch: u64, generation: i64) -> v1::EnsureLoadBalancerRequest {
+/// Two wishes are two different requests.
+pub fn ensure(uid: &str, epoch: u64, wish: u32) -> v1::EnsureLoadBalancerRequest {
+    let labels = [("wish".to_owned(), wish.to_string())].into();
     v1::EnsureLoadBalancerRequest {
         cluster: Some(cluster()),
         leadership: Some(v1::Leadership { epoch }),
-        service: Some(v1::Service { uid: uid.into(), generation, ..v1::Service::default() }),
+        service: Some(v1::Service { uid: uid.into(), labels, ..v1::Service::default() }),
         nodes: Some(v1::NodeSetRef { set: Some(v1::node_set_ref::Set::Inline(v1::NodeSet::default())) }),
     }
 }

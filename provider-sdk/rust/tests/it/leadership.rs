@@ -102,6 +102,8 @@ async fn a_malformed_word_is_refused_with_the_path_of_the_field() {
     for (malformed, path) in [
         (v1::LeadRequest { cluster: None, ..sound.clone() }, "cluster.uid"),
         (v1::LeadRequest { valid_for: None, ..sound.clone() }, "valid_for"),
+        (word(1, "core-a", Duration::ZERO), "valid_for"),
+        (word(1, "core-a", Duration::from_secs(3601)), "valid_for"),
         (v1::LeadRequest { holder: String::new(), ..sound.clone() }, "holder"),
         (v1::LeadRequest { epoch: 0, ..sound.clone() }, "epoch"),
     ] {
@@ -112,14 +114,37 @@ async fn a_malformed_word_is_refused_with_the_path_of_the_field() {
 }
 
 #[tokio::test]
-async fn an_epoch_that_changes_on_one_stream_ends_it() {
+async fn epoch_holder_and_cluster_are_the_same_in_all_messages_of_a_stream() {
+    let other = v1::ClusterRef { name: "kubernetes".into(), uid: "another".into() };
+    for (changed, field) in [
+        (word(2, "core-a", PATIENCE), "epoch"),
+        (word(1, "core-b", PATIENCE), "holder"),
+        (v1::LeadRequest { cluster: Some(other), ..word(1, "core-a", PATIENCE) }, "cluster"),
+    ] {
+        let provider = FakeProvider::default();
+        let fixture = Fixture::of(&provider).await;
+        let mut lead = fixture.lead(1).await;
+
+        lead.words.send(changed).await.unwrap();
+
+        let status = lead.acknowledged().await.unwrap_err();
+        assert_eq!(status.code(), Code::InvalidArgument, "{field}");
+        assert!(status.message().starts_with(&format!("{field}: ")), "{}", status.message());
+        lost(&provider, 0).await;
+    }
+}
+
+#[tokio::test]
+async fn valid_for_may_differ_from_message_to_message() {
     let provider = FakeProvider::default();
     let fixture = Fixture::of(&provider).await;
-    let mut lead = fixture.lead(1).await;
+    let mut lead = fixture.open_lead(word(1, "core-a", Duration::from_secs(3600))).await;
+    lead.acknowledged().await.unwrap();
 
-    lead.words.send(word(2, "core-a", PATIENCE)).await.unwrap();
+    lead.words.send(word(1, "core-a", Duration::from_millis(50))).await.unwrap();
 
-    assert_eq!(lead.acknowledged().await.unwrap_err().code(), Code::InvalidArgument);
+    assert_eq!(lead.acknowledged().await.unwrap(), 1);
+    assert_eq!(reason(&lead.acknowledged().await.unwrap_err()), "NOT_LEADING", "the latest message counts");
     lost(&provider, 0).await;
 }
 

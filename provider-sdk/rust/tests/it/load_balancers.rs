@@ -137,8 +137,7 @@ impl OneBalancer {
     }
 
     fn ready() -> v1::LoadBalancerReady {
-        let address = Some(v1::load_balancer_ingress::Address::Ip("192.0.2.1".into()));
-        let ingress = vec![v1::LoadBalancerIngress { address, ..v1::LoadBalancerIngress::default() }];
+        let ingress = vec![v1::LoadBalancerIngress { ip: Some("192.0.2.1".into()), ..v1::LoadBalancerIngress::default() }];
         v1::LoadBalancerReady {
             status: Some(v1::LoadBalancerStatus { ingress }),
             annotations: [("example.com/name".into(), "lb".into())].into(),

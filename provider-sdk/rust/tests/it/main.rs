@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod batches;
 mod calls;
+mod checks;
 mod fixture;
 mod handshake;
 mod leadership;

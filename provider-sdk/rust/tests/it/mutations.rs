@@ -174,6 +174,68 @@ async fn lost_leadership_cancels_running_work() {
 }
 
 #[tokio::test]
+async fn a_lost_leadership_answers_those_who_wait_too() {
+    let (balancers, fixture, lead) = leading().await;
+    let _closed = gate(&balancers, "Never");
+    let running = call(&fixture, PATIENCE, ensure("s", 1, 1));
+    balancers.ensure.wait_for_calls(1).await;
+    assert!(matches!(outcome(call(&fixture, SHORT, ensure("s", 1, 1))).await, Outcome::InProgress(_)));
+    let calls = [running, call(&fixture, PATIENCE, ensure("s", 1, 1)), call(&fixture, PATIENCE, ensure("s", 1, 2))];
+
+    drop(lead);
+
+    for call in calls {
+        assert_eq!(reason(&call.await.unwrap().unwrap_err()), "NOT_LEADING");
+    }
+    assert_eq!(balancers.ensure.count(), 1);
+}
+
+#[tokio::test]
+async fn a_kept_result_survives_a_reconnection_and_no_change_of_the_epoch() {
+    for (epoch, expected) in [(1, "First"), (2, "Second")] {
+        let (balancers, fixture, lead) = leading().await;
+        let (finish, finished) = oneshot::channel::<()>();
+        let (held, dropped) = oneshot::channel::<()>();
+        balancers.ensure.then_await(move |_| async move {
+            let _held = held;
+            finished.await.unwrap();
+            Ok(Progress::Done(marked("First")))
+        });
+        balancers.ensure.then(Ok(Progress::Done(marked("Second"))));
+        assert!(matches!(outcome(call(&fixture, SHORT, ensure("s", 1, 1))).await, Outcome::InProgress(_)));
+        finish.send(()).unwrap();
+        assert!(timeout(PATIENCE, dropped).await.unwrap().is_err(), "the work has ended");
+        drop(lead);
+        let _again = fixture.lead(epoch).await;
+
+        let found = outcome(call(&fixture, PATIENCE, ensure("s", epoch, 1))).await;
+
+        assert_eq!(found, Outcome::Ready(marked(expected)), "epoch {epoch}");
+    }
+}
+
+#[tokio::test]
+async fn a_service_whose_status_or_generation_alone_differs_asks_for_the_same() {
+    let (balancers, fixture, _lead) = leading().await;
+    let gate = gate(&balancers, "First");
+    let first = call(&fixture, PATIENCE, ensure("s", 1, 1));
+    balancers.ensure.wait_for_calls(1).await;
+    let mut request = ensure("s", 1, 1);
+    let service = request.service.as_mut().unwrap();
+    service.generation = 7;
+    service.status = Some(v1::LoadBalancerStatus { ingress: vec![v1::LoadBalancerIngress::default()] });
+    let second = call(&fixture, PATIENCE, request);
+
+    let third = outcome(call(&fixture, SHORT, ensure("s", 1, 2))).await;
+    assert!(matches!(third, Outcome::InProgress(progress) if progress.message.contains("waits for an earlier")));
+    gate.add_permits(1);
+
+    assert_eq!(outcome(first).await, Outcome::Ready(marked("First")));
+    assert_eq!(outcome(second).await, Outcome::Ready(marked("First")));
+    assert_eq!(balancers.ensure.count(), 1);
+}
+
+#[tokio::test]
 async fn a_node_set_crosses_the_socket_once_and_an_unknown_one_is_asked_for() {
     let (balancers, fixture, _lead) = leading().await;
     let mut client = fixture.load_balancers();

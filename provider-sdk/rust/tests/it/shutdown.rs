@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ccm_provider_sdk::fake::{FakeProvider, Serving};
 use ccm_provider_sdk::health::HealthError;
-use ccm_provider_sdk::{HealthArgs, Lookup, Server};
+use ccm_provider_sdk::{HealthArgs, Lookup, Progress, Server, v1};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 use tonic_health::pb::HealthCheckRequest;
@@ -15,7 +15,7 @@ use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
 use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
 use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
 
-use crate::fixture::{Fixture, PATIENCE, batch, ensure};
+use crate::fixture::{Fixture, PATIENCE, SHORT, batch, ensure, within, word};
 
 fn health(serving: &Serving) -> HealthArgs {
     HealthArgs { endpoint: serving.endpoint().clone(), service: String::new(), timeout: PATIENCE }
@@ -67,7 +67,7 @@ async fn a_running_mutation_may_end_under_its_leader_while_the_server_drains() {
     let (finish, finished) = oneshot::channel::<()>();
     balancers.ensure.then_await(|_| async move {
         finished.await.unwrap();
-        Ok(ccm_provider_sdk::Progress::Done(ccm_provider_sdk::v1::LoadBalancerReady::default()))
+        Ok(Progress::Done(v1::LoadBalancerReady::default()))
     });
     let fixture = Fixture::of(&provider).await;
     let _lead = fixture.lead(1).await;
@@ -81,6 +81,61 @@ async fn a_running_mutation_may_end_under_its_leader_while_the_server_drains() {
     assert!(call.await.unwrap().is_ok());
     timeout(PATIENCE, fixture.serving.stop()).await.unwrap().unwrap();
     assert!(provider.leaders()[0].is_lost());
+}
+
+/// Makes a service's work run detached, with its end in the test's hand; the receiver tells when it was dropped or has ended.
+async fn detach(provider: &FakeProvider, fixture: &Fixture) -> (oneshot::Sender<()>, oneshot::Receiver<()>) {
+    let (finish, finished) = oneshot::channel::<()>();
+    let (held, dropped) = oneshot::channel::<()>();
+    provider.load_balancers.as_ref().unwrap().ensure.then_await(|_| async move {
+        let _held = held;
+        finished.await.unwrap();
+        Ok(Progress::Done(v1::LoadBalancerReady::default()))
+    });
+    let call = within(SHORT, ensure("s", 1, 1));
+    let answer = fixture.load_balancers().ensure_load_balancer(call).await.unwrap().into_inner().outcome;
+    assert!(matches!(answer, Some(v1::ensure_load_balancer_response::Outcome::InProgress(_))));
+    (finish, dropped)
+}
+
+#[tokio::test]
+async fn detached_work_ends_under_its_leader_before_lead_is_closed_and_the_socket_goes() {
+    let provider = FakeProvider::whole();
+    let fixture = Fixture::of(&provider).await;
+    let mut lead = fixture.lead(1).await;
+    let path = fixture.path();
+    let (finish, ended) = detach(&provider, &fixture).await;
+    let mut states = HealthClient::new(fixture.channel()).watch(HealthCheckRequest::default()).await.unwrap().into_inner();
+    states.message().await.unwrap();
+
+    fixture.serving.begin_stop();
+    assert_eq!(states.message().await.unwrap().unwrap().status(), ServingStatus::NotServing);
+    lead.words.send(word(1, "core-a", PATIENCE)).await.unwrap();
+    assert_eq!(lead.acknowledged().await.unwrap(), 1, "the leader renews while the provider drains");
+    assert!(!provider.leaders()[0].is_lost() && path.exists());
+    finish.send(()).unwrap();
+
+    timeout(PATIENCE, ended).await.unwrap().unwrap_err();
+    assert_eq!(lead.acknowledged().await.unwrap_err().code(), tonic::Code::Unavailable);
+    timeout(PATIENCE, fixture.serving.stop()).await.unwrap().unwrap();
+    assert!(!path.exists());
+}
+
+#[tokio::test]
+async fn detached_work_that_outlasts_the_grace_is_cancelled_with_lead() {
+    let provider = FakeProvider::whole();
+    let grace = Duration::from_millis(50);
+    let fixture = Fixture::of_server(Server::new(provider.clone()).shutdown_grace(grace)).await;
+    let mut lead = fixture.lead(1).await;
+    let path = fixture.path();
+    let (_never, ended) = detach(&provider, &fixture).await;
+
+    fixture.serving.begin_stop();
+
+    assert_eq!(lead.acknowledged().await.unwrap_err().code(), tonic::Code::Unavailable);
+    timeout(PATIENCE, ended).await.unwrap().unwrap_err();
+    timeout(PATIENCE, fixture.serving.stop()).await.unwrap().unwrap();
+    assert!(provider.leaders()[0].is_lost() && !path.exists());
 }
 
 #[tokio::test]

@@ -4,7 +4,6 @@ use std::time::Duration;
 use ccm_proto::v1;
 use ccm_proto::v1::Capability;
 use ccm_proto::v1::ensure_load_balancer_response::Outcome;
-use ccm_proto::v1::load_balancer_ingress::Address;
 use serde_json::json;
 use tonic::Code;
 
@@ -18,9 +17,7 @@ mod owners;
 const NAME: &str = "simulated.ccm-core.dev/load-balancer-name";
 
 fn addresses(status: Option<&v1::LoadBalancerStatus>) -> Vec<String> {
-    let address = |ingress: &v1::LoadBalancerIngress| match ingress.address.clone().unwrap() {
-        Address::Ip(address) | Address::Hostname(address) => address,
-    };
+    let address = |ingress: &v1::LoadBalancerIngress| ingress.ip.clone().or(ingress.hostname.clone()).unwrap();
     status.unwrap().ingress.iter().map(address).collect()
 }
 

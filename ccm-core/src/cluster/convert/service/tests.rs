@@ -127,3 +127,11 @@ fn addresses_that_cannot_be_read_are_left_out() {
     let addresses: Vec<_> = service_model(&service).status.ingress.into_iter().map(|entry| entry.address).collect();
     assert_eq!(addresses, [IngressAddress::Ip("::1".parse().unwrap(), None), IngressAddress::Hostname("lb".into())]);
 }
+
+#[test]
+fn an_entry_with_an_ip_and_a_host_name_keeps_both() {
+    let mut service = full();
+    service["status"]["loadBalancer"]["ingress"] = json!([{ "ip": "192.0.2.1", "ipMode": "VIP", "hostname": "lb" }]);
+    let address = service_model(&service).status.ingress.remove(0).address;
+    assert_eq!(address, IngressAddress::IpAndHostname("192.0.2.1".parse().unwrap(), Some(IpMode::Vip), "lb".into()));
+}

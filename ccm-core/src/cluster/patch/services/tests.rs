@@ -6,6 +6,7 @@ use super::*;
 use crate::cluster::gate::Closed;
 use crate::cluster::gate::tests::gate;
 use crate::cluster::scripted::{ApiServer, Call, service_model};
+use crate::model::load_balancer::IngressAddress;
 
 const KEY: &str = "shop/web";
 const PATH: &str = "/api/v1/namespaces/shop/services/web";
@@ -37,6 +38,11 @@ fn condition(message: &str) -> Condition {
 
 fn ip(text: &str, mode: Option<IpMode>) -> Ingress {
     Ingress { address: IngressAddress::Ip(text.parse().unwrap(), mode), ports: vec![] }
+}
+
+fn both() -> Ingress {
+    let (ip, mode) = ("192.0.2.2".parse().unwrap(), Some(IpMode::Vip));
+    Ingress { address: IngressAddress::IpAndHostname(ip, mode, "both.example.com".into()), ports: vec![] }
 }
 
 fn set(condition: Condition) -> StatusPatch {
@@ -96,7 +102,8 @@ async fn addresses_and_condition_are_written_together_and_the_conditions_of_othe
     let (_open, gate) = gate();
     let error = PortStatus { port: 80, protocol: Protocol::Udp, error: Some("Busy".into()) };
     let name = Ingress { address: IngressAddress::Hostname("lb.example.com".into()), ports: vec![error] };
-    let status = LoadBalancerStatus { ingress: vec![ip("192.0.2.1", Some(IpMode::Proxy)), ip("2001:db8::1", None), name] };
+    let status =
+        LoadBalancerStatus { ingress: vec![ip("192.0.2.1", Some(IpMode::Proxy)), ip("2001:db8::1", None), both(), name] };
     let ready = Condition { ready: true, observed_generation: 3, ..condition("fine") };
     let patch = StatusPatch { load_balancer: Some(status.clone()), ..set(ready.clone()) };
     let after = ServiceWriter::new(server.client(), gate).patch_status(&server.service(KEY).unwrap(), &patch).await.unwrap();
@@ -112,6 +119,7 @@ async fn addresses_and_condition_are_written_together_and_the_conditions_of_othe
                     "ingress": [
                         { "ip": "192.0.2.1", "ipMode": "Proxy" },
                         { "ip": "2001:db8::1" },
+                        { "ip": "192.0.2.2", "ipMode": "VIP", "hostname": "both.example.com" },
                         { "hostname": "lb.example.com", "ports": [{ "port": 80, "protocol": "UDP", "error": "Busy" }] },
                     ],
                 },

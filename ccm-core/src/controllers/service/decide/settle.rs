@@ -80,7 +80,7 @@ fn same(one: &LoadBalancerStatus, other: &LoadBalancerStatus) -> bool {
     let plain = |status: &LoadBalancerStatus| {
         let mut status = status.clone();
         for ingress in &mut status.ingress {
-            if let IngressAddress::Ip(_, mode) = &mut ingress.address {
+            if let IngressAddress::Ip(_, mode) | IngressAddress::IpAndHostname(_, mode, _) = &mut ingress.address {
                 mode.get_or_insert(IpMode::Vip);
             }
         }

@@ -122,6 +122,22 @@ async fn a_limit_of_the_account_leaves_everybody_in_peace() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_bare_resource_exhausted_is_one_services_matter() {
+    let world = World::new([service("a")], []);
+    world.cloud.reply(
+        Verb::Ensure,
+        "a",
+        [Reply::Fail(refusal(Outcome::Retry { after: Some(SECOND * 30) }, "RESOURCE_EXHAUSTED"))],
+    );
+    let running = start(&world);
+    settle().await;
+    world.server.put_service(service("b"));
+    settle().await;
+    assert!(world.is_done("b") && !world.is_done("a"), "it may be a message that is too large");
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_limit_without_a_time_is_respected_longer_each_time_and_by_a_burst_just_once() {
     let world = World::new((0..5).map(|it| service(&format!("s{it}"))), []);
     world.cloud.always(Verb::Ensure, Some(limited(None)));

@@ -4,6 +4,7 @@ use tokio_util::sync::CancellationToken;
 use super::fixtures::{Reply, Verb, World, config, finished, node, provider, refusal, service};
 use super::{SECOND, pass, settle, start, until};
 use crate::cluster::nodes::Nodes;
+use crate::cluster::presence::Presence;
 use crate::controllers::service::{Duration, ServiceContext, run};
 use crate::model::provider_info::ProviderInfo;
 use crate::names::{self, events};
@@ -141,7 +142,7 @@ async fn shutdown_drops_plans_and_pauses() {
 async fn nothing_begins_before_the_first_lists_are_complete() {
     let world = World::new([service("a")], [node("n1")]);
     // Nobody runs the watch: its list is never complete.
-    let (nodes, watch) = Nodes::watch(world.server.client());
+    let (nodes, watch) = Nodes::watch(world.server.client(), Presence::default());
     let shutdown = CancellationToken::new();
     let task = tokio::spawn(run(ServiceContext { nodes, ..world.context() }, config(), shutdown.clone()));
     pass(SECOND * 60).await;

@@ -8,11 +8,11 @@ fn info() -> ProviderInfo {
 }
 
 fn ip(text: &str) -> v1::LoadBalancerIngress {
-    v1::LoadBalancerIngress { address: Some(Address::Ip(text.to_owned())), ..Default::default() }
+    v1::LoadBalancerIngress { ip: Some(text.to_owned()), ..Default::default() }
 }
 
 fn host(text: &str) -> v1::LoadBalancerIngress {
-    v1::LoadBalancerIngress { address: Some(Address::Hostname(text.to_owned())), ..Default::default() }
+    v1::LoadBalancerIngress { hostname: Some(text.to_owned()), ..Default::default() }
 }
 
 fn wire(ingress: Vec<v1::LoadBalancerIngress>) -> v1::LoadBalancerReady {
@@ -54,6 +54,11 @@ fn an_answer_without_its_essentials_is_an_error_that_names_the_field() {
             "ready.status.ingress: not one of 2 can be used (ready.status.ingress[0].ip: \"nonsense\" is not an IP address",
             ensure(EnsureOutcome::Ready(wire(vec![ip("nonsense"), host("")]))).map(drop),
         ),
+        ("ready.status.ingress: is empty", ensure(EnsureOutcome::Ready(wire(vec![]))).map(drop)),
+        (
+            "plan.status.ingress: is empty",
+            plan(v1::LoadBalancerPlan { status: Some(v1::LoadBalancerStatus::default()), ..Default::default() }),
+        ),
         ("plan.status: is missing", plan(v1::LoadBalancerPlan::default())),
         ("load_balancers[1].name: is missing", list(&["lb", ""]).map(drop)),
     ] {
@@ -61,7 +66,26 @@ fn an_answer_without_its_essentials_is_an_error_that_names_the_field() {
         assert_eq!(error.reason, "INTERNAL", "{expected}");
         assert!(error.message.contains(expected), "\"{}\" does not say \"{expected}\"", error.message);
     }
-    assert!(read(wire(vec![])).status.ingress.is_empty(), "a load balancer may have no address");
+}
+
+#[test]
+fn an_entry_may_have_an_ip_and_a_host_name_for_one_place() {
+    let both = |ip: &str, name: &str| v1::LoadBalancerIngress { ip: Some(ip.to_owned()), ..host(name) };
+    let read = read(wire(vec![
+        v1::LoadBalancerIngress { ip_mode: 2, ..both("192.0.2.1", "LB.example.com.") },
+        both("192.0.2.2", "no name"),
+        both("no ip", "lb.example.com"),
+    ]));
+    let addresses: Vec<_> = read.status.ingress.iter().map(|it| it.address.clone()).collect();
+    assert_eq!(
+        addresses,
+        [
+            IngressAddress::IpAndHostname("192.0.2.1".parse().unwrap(), Some(IpMode::Proxy), "lb.example.com".to_owned()),
+            IngressAddress::Ip("192.0.2.2".parse().unwrap(), None),
+            IngressAddress::Hostname("lb.example.com".to_owned()),
+        ]
+    );
+    assert_eq!(messages(&read.extras.warnings).len(), 2, "what is wrong is left out alone");
 }
 
 #[test]

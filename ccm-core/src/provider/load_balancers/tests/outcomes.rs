@@ -5,8 +5,7 @@ use crate::provider::Identity as _;
 use v1::ErrorReason;
 
 fn status(ip: &str) -> v1::LoadBalancerStatus {
-    let address = Some(v1::load_balancer_ingress::Address::Ip(ip.to_owned()));
-    v1::LoadBalancerStatus { ingress: vec![v1::LoadBalancerIngress { address, ..Default::default() }] }
+    v1::LoadBalancerStatus { ingress: vec![v1::LoadBalancerIngress { ip: Some(ip.to_owned()), ..Default::default() }] }
 }
 
 fn model_status(ip: &str) -> LoadBalancerStatus {

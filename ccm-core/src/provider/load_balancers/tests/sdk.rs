@@ -1,22 +1,19 @@
 //! The core against the SDK's own server: leadership, node sets and plans as real providers have them.
-use ccm_provider_sdk::fake::{FakeLoadBalancers, FakeProvider, ListScript, PlanScript};
+use ccm_provider_sdk::fake::{FakeLoadBalancers, FakeProvider, ListScript, PlanScript, status_of};
 use ccm_provider_sdk::{Progress as Told, Server};
 
 use super::*;
 use crate::provider::Identity as _;
 
 fn balancers(node_sets: bool) -> FakeLoadBalancers {
-    let plan = v1::LoadBalancerPlan { status: Some(v1::LoadBalancerStatus::default()), ..Default::default() };
+    let plan = v1::LoadBalancerPlan { status: Some(status_of("192.0.2.1")), ..Default::default() };
     let owned = |n: usize| v1::OwnedLoadBalancer { name: format!("lb-{n}"), ..Default::default() };
-    let load_balancers = FakeLoadBalancers {
+    FakeLoadBalancers {
         plan: Some(PlanScript::new(move |_| Ok(Told::Done(plan.clone())))),
         list: Some(ListScript::new(move |()| Ok((0..450).map(owned).collect()))),
         node_sets,
         ..FakeLoadBalancers::default()
-    };
-    let ready = v1::LoadBalancerReady { status: Some(v1::LoadBalancerStatus::default()), ..Default::default() };
-    load_balancers.ensure.always(move |_| Ok(Told::Done(ready.clone())));
-    load_balancers
+    }
 }
 
 async fn serve(scenario: &Scenario, node_sets: bool) -> (FakeProvider, Serving) {

@@ -26,7 +26,7 @@ async fn server(answer: &'static str) -> (Clients, Arc<AtomicUsize>) {
         let mut open = Vec::new();
         while let Ok((mut stream, _)) = listener.accept().await {
             let mut request = [0; 4096];
-            stream.read(&mut request).await.unwrap();
+            assert!(stream.read(&mut request).await.unwrap() > 0);
             count.fetch_add(1, Ordering::Relaxed);
             stream.write_all(answer.as_bytes()).await.unwrap();
             open.push(stream);

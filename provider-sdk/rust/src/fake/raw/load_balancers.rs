@@ -7,7 +7,7 @@ use v1::load_balancers_server::{LoadBalancers, LoadBalancersServer};
 
 use super::Answer;
 use crate::error::ProviderError;
-use crate::fake::Script;
+use crate::fake::{Script, status_of};
 
 /// The largest message that is taken, as the contract has it.
 const MAX_DECODED: usize = 64 << 20;
@@ -34,7 +34,7 @@ impl Default for RawLoadBalancers {
     fn default() -> Self {
         use v1::{ensure_load_balancer_deleted_response as deleted, ensure_load_balancer_response as ensured};
         use v1::{plan_load_balancer_response as planned, update_load_balancer_response as updated};
-        let status = || Some(v1::LoadBalancerStatus::default());
+        let status = || Some(status_of("192.0.2.1"));
         Self {
             ensure: Script::new(move |_| {
                 let ready = v1::LoadBalancerReady { status: status(), ..Default::default() };

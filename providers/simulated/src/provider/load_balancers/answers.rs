@@ -13,20 +13,15 @@ const AT_WORK: Duration = Duration::from_secs(1);
 
 /// What becomes `status.loadBalancer`.
 pub fn status(one: &LoadBalancer) -> v1::LoadBalancerStatus {
-    use v1::load_balancer_ingress::Address;
     let mode = match one.wanted.ip_mode {
         None => v1::LoadBalancerIpMode::Unspecified,
         Some(IpMode::Vip) => v1::LoadBalancerIpMode::Vip,
         Some(IpMode::Proxy) => v1::LoadBalancerIpMode::Proxy,
     };
-    let ingress = |address, mode: v1::LoadBalancerIpMode| v1::LoadBalancerIngress {
-        address: Some(address),
-        ip_mode: mode.into(),
-        ports: Vec::new(),
-    };
+    let by_ip = |ip: String| v1::LoadBalancerIngress { ip: Some(ip), ip_mode: mode.into(), ..v1::LoadBalancerIngress::default() };
     let ingress = match &one.hostname {
-        Some(hostname) => vec![ingress(Address::Hostname(hostname.clone()), v1::LoadBalancerIpMode::Unspecified)],
-        None => one.addresses.iter().map(|address| ingress(Address::Ip(address.to_string()), mode)).collect(),
+        Some(_) => vec![v1::LoadBalancerIngress { hostname: one.hostname.clone(), ..v1::LoadBalancerIngress::default() }],
+        None => one.addresses.iter().map(|address| by_ip(address.to_string())).collect(),
     };
     v1::LoadBalancerStatus { ingress }
 }

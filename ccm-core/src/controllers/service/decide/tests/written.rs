@@ -23,6 +23,11 @@ fn ip(mode: Option<IpMode>) -> Ingress {
     Ingress { address: IngressAddress::Ip("203.0.113.1".parse().unwrap(), mode), ports: vec![] }
 }
 
+fn both(mode: Option<IpMode>) -> Ingress {
+    let (ip, name) = ("203.0.113.1".parse().unwrap(), "lb.example.com".to_owned());
+    Ingress { address: IngressAddress::IpAndHostname(ip, mode, name), ports: vec![] }
+}
+
 fn service() -> Service {
     service_model(&finished("s"))
 }
@@ -56,6 +61,9 @@ fn the_api_servers_default_mode_is_the_same_as_none_and_another_is_not() {
         let (_, status) = adopt(&with_mode(there), &answer([ip(answered)]), at(99));
         assert_eq!(status.load_balancer.is_some(), written, "{there:?} {answered:?}");
     }
+    let with_name = Service { status: LoadBalancerStatus { ingress: vec![both(vip)] }, ..service() };
+    let written = |ingress| adopt(&with_name, &answer([ingress]), at(99)).1.load_balancer.is_some();
+    assert!(!written(both(None)) && written(both(proxy)) && written(ip(vip)));
 }
 
 #[test]
