@@ -99,6 +99,14 @@ def error_info(error):
     raise AssertionError(f"the error has no ErrorInfo: {error}")
 
 
+def add_ssh_key(bindings, channel, epoch):
+    """A mutating call of the service Instances."""
+    request = bindings.instances.AddSSHKeyToAllInstancesRequest(
+        user="ada", key_data=b"ssh-ed25519 AAAA", leadership=bindings.types.Leadership(epoch=epoch)
+    )
+    return bindings.instances_grpc.InstancesStub(channel).AddSSHKeyToAllInstances(request, timeout=DEADLINE_SECONDS)
+
+
 class LoadBalancers:
     """The calls of the service LoadBalancers. Mutating ones take the epoch of the Lead stream that is live."""
 

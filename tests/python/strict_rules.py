@@ -173,14 +173,12 @@ def node_set(request, types, asked_for):
     return found.broken
 
 
-def load_balancer(request, bindings, uid, held_sets):
-    """A request of LoadBalancers about one service. `held_sets` are the hashes of the sets that are held, or once were."""
+def load_balancer(request, bindings, uid, asked_for):
+    """A request of LoadBalancers about one service, but for its leadership."""
     found = Findings()
     fields = request.DESCRIPTOR.fields_by_name
     if found.present(request, "cluster", ""):
         cluster(request.cluster, uid, found)
-    if "leadership" in fields and found.present(request, "leadership", ""):
-        found.filled(request.leadership, "epoch", where="leadership.")
     if found.present(request, "service", ""):
         if request.DESCRIPTOR.name == "EnsureLoadBalancerDeletedRequest":
             found.filled(request.service, "uid", "namespace", "name", where="service.")
@@ -189,9 +187,22 @@ def load_balancer(request, bindings, uid, held_sets):
     if "nodes" in fields and found.present(request, "nodes", ""):
         form = request.nodes.WhichOneof("set")
         if found.need(form is not None, "nodes.set is REQUIRED and not set"):
-            if found.need(form == "hash", "nodes are inline, though CAPABILITY_NODE_SETS is listed"):
+            if form == "hash":
                 found.filled(request.nodes, "hash", where="nodes.")
-                found.need(request.nodes.hash in held_sets, f"the set {request.nodes.hash} was never put")
+            else:
+                _nodes(request.nodes.inline, bindings.types, asked_for, "nodes.inline.", found)
+    return found.broken
+
+
+def leadership(request, highest, led):
+    """The leadership of a mutation; `highest` is the highest epoch seen, `led` the cluster of the live Lead stream or None."""
+    found = Findings()
+    if found.present(request, "leadership", ""):
+        found.filled(request.leadership, "epoch", where="leadership.")
+    if led is not None:
+        epoch = request.leadership.epoch
+        found.need(epoch <= highest, f"leadership.epoch {epoch} was sent on no Lead stream")
+        found.need(request.cluster == led, "cluster differs from that of the Lead stream")
     return found.broken
 
 
@@ -247,10 +258,11 @@ def _service_ports(service, messages, found):
 def _status(status, where, found):
     for index, ingress in enumerate(status.ingress):
         at = f"{where}ingress[{index}]."
-        kind = ingress.WhichOneof("address")
-        if found.need(kind is not None and getattr(ingress, kind), f"{at}address is REQUIRED and not set") and kind == "ip":
+        found.need(ingress.ip or ingress.hostname, f"{at} has neither ip nor hostname")
+        found.not_empty_if_set(ingress, "ip", "hostname", where=at)
+        if ingress.ip:
             found.parses(ipaddress.ip_address, ingress.ip, f"{at}ip")
-        found.need(kind == "ip" or not ingress.ip_mode, f"{at}ip_mode is for ip only")
+        found.need(ingress.ip or not ingress.ip_mode, f"{at}ip_mode is for ip only")
         for port in ingress.ports:
             found.is_port(port.port, f"{at}ports")
             found.filled(port, "protocol", where=f"{at}ports.")

@@ -313,13 +313,23 @@ class Patience:
         """What the call breaks by coming now."""
         same, since = self.asked.pop(key, (None, 0.0))
         waited = time.monotonic() - since
-        if same == request.SerializeToString(deterministic=True) and waited < POLL_SECONDS * 0.9:
+        if same == essence(request) and waited < POLL_SECONDS * 0.9:
             return [f"the same call comes again after {waited:.2f} s, though poll_after was {POLL_SECONDS} s"]
         return []
 
     def at_work(self, key, request):
         """The call was answered with `in_progress`."""
-        self.asked[key] = (request.SerializeToString(deterministic=True), time.monotonic())
+        self.asked[key] = (essence(request), time.monotonic())
+
+
+def essence(request):
+    """What makes two requests equal: all but the leadership, and the service's status and generation."""
+    copy = type(request)()
+    copy.CopyFrom(request)
+    copy.ClearField("leadership")
+    copy.service.ClearField("status")
+    copy.service.ClearField("generation")
+    return copy.SerializeToString(deterministic=True)
 
 
 def load_balancers(bindings, watch, cloud, leadership, sets):
@@ -345,8 +355,8 @@ def load_balancers(bindings, watch, cloud, leadership, sets):
                 return messages.PutNodeSetResponse()
 
         def PlanLoadBalancer(self, request, context):
-            with checked("PlanLoadBalancer", request, context):
-                wanted, known = wish(request, context), cloud.load_balancer(request.service.uid)
+            with checked("PlanLoadBalancer", request, context) as request_id:
+                wanted, known = wish("PlanLoadBalancer", request, context, request_id), cloud.load_balancer(request.service.uid)
                 if known is None:
                     return messages.PlanLoadBalancerResponse(plan=messages.LoadBalancerPlan(changes=["create it"]))
                 differs = [f"change {key} from {known[key]} to {wanted[key]}" for key in wanted if known[key] != wanted[key]]
@@ -356,16 +366,16 @@ def load_balancers(bindings, watch, cloud, leadership, sets):
                 return messages.PlanLoadBalancerResponse(plan=plan)
 
         def EnsureLoadBalancer(self, request, context):
-            with mutation("EnsureLoadBalancer", request, context):
-                known = cloud.provision(request.service.uid, wish(request, context))
+            with mutation("EnsureLoadBalancer", request, context) as request_id:
+                known = cloud.provision(request.service.uid, wish("EnsureLoadBalancer", request, context, request_id))
                 if known["state"] != "ACTIVE":
                     return messages.EnsureLoadBalancerResponse(in_progress=at_work("EnsureLoadBalancer", request))
                 ready = messages.LoadBalancerReady(status=status(known), annotations=annotations(known))
                 return messages.EnsureLoadBalancerResponse(ready=ready)
 
         def UpdateLoadBalancer(self, request, context):
-            with mutation("UpdateLoadBalancer", request, context):
-                targets = wish(request, context)["targets"]
+            with mutation("UpdateLoadBalancer", request, context) as request_id:
+                targets = wish("UpdateLoadBalancer", request, context, request_id)["targets"]
                 if cloud.load_balancer(request.service.uid) is None:
                     refuse(context, code_pb2.ABORTED, "CONFLICT", "there is no load balancer to update")
                 known = cloud.provision(request.service.uid, {"targets": targets})
@@ -390,26 +400,27 @@ def load_balancers(bindings, watch, cloud, leadership, sets):
     def checked(method, request, context):
         with watch.call("LoadBalancers", method, context) as request_id:
             broken = strict_rules.message(request)
-            broken += strict_rules.load_balancer(request, bindings, cloud.cluster_uid(), sets.known)
+            broken += strict_rules.load_balancer(request, bindings, cloud.cluster_uid(), asked_for)
             watch.require(context, method, request_id, broken)
             yield request_id
 
     @contextlib.contextmanager
     def mutation(method, request, context):
         with checked(method, request, context) as request_id, one_by_one:
-            epoch = request.leadership.epoch
-            if leadership.live is not None:
-                broken = [] if epoch <= leadership.highest else [f"leadership.epoch {epoch} was sent on no Lead stream"]
-                broken += [] if request.cluster == leadership.cluster else ["cluster differs from that of the Lead stream"]
-                watch.require(context, method, request_id, broken)
-            if not leadership.leads(epoch):
-                not_leading(context, leadership, f"epoch {epoch} does not lead")
+            epoch, led = request.leadership.epoch, leadership.cluster if leadership.live else None
+            broken = strict_rules.leadership(request, leadership.highest, led)
+            watch.record(method, request_id, broken)
+            if broken or not leadership.leads(epoch):
+                not_leading(context, leadership, "; ".join(broken) or f"epoch {epoch} does not lead")
             watch.require(context, method, request_id, patience.begin((method, request.service.uid), request))
-            yield
+            yield request_id
 
-    def wish(request, context):
-        service, targets = request.service, sets.targets(request.nodes.hash)
+    def wish(method, request, context, request_id):
+        service, name = request.service, request.nodes.hash
+        inline = [node.name for node in request.nodes.inline.nodes]
+        targets = sets.targets(name) if request.nodes.WhichOneof("set") == "hash" else inline
         if targets is None:
+            watch.record(method, request_id, [] if name in sets.known else [f"the set {name} was never put"])
             refuse(context, code_pb2.FAILED_PRECONDITION, "NODE_SET_UNKNOWN", "this set of nodes is not held")
         ports = [[messages.Protocol.Name(port.protocol), port.port, port.node_port] for port in service.ports]
         marks = {"cluster": request.cluster.uid, "service_uid": service.uid, "service_namespace": service.namespace, "service_name": service.name}

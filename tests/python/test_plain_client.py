@@ -8,7 +8,7 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2
 
-from plain_client import DEADLINE_SECONDS, LoadBalancers, error_info, lead_request, leading, look_up, shake_hands
+from plain_client import DEADLINE_SECONDS, LoadBalancers, add_ssh_key, error_info, lead_request, leading, look_up, shake_hands
 
 
 def test_the_handshake_describes_the_provider(bindings, channel):
@@ -123,6 +123,13 @@ def test_a_lead_stream_acknowledges_its_epoch_and_fences_older_ones(bindings, ch
                 balancers.delete(other, balancers.service("web"))
             assert error_info(stale.value).reason == "NOT_LEADING"
         assert balancers.delete(7, balancers.service("web")).WhichOneof("outcome") == "done"
+
+
+def test_a_method_that_is_not_served_says_so_before_it_asks_who_leads(bindings, channel):
+    shake_hands(bindings, channel)
+    with pytest.raises(grpc.RpcError) as caught:
+        add_ssh_key(bindings, channel, epoch=1)
+    assert (caught.value.code(), error_info(caught.value).reason) == (grpc.StatusCode.UNIMPLEMENTED, "NOT_IMPLEMENTED")
 
 
 # What the simulated provider does not list: no client's call of it may end in anything else.

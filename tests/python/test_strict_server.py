@@ -120,11 +120,14 @@ def test_a_missing_set_is_told_from_an_empty_one(strict, balancers):
         (None, "nodes is REQUIRED"),
         (messages.NodeSetRef(), "nodes.set is REQUIRED"),
         (balancers.by_hash(""), "nodes.hash is REQUIRED"),
-        (balancers.by_hash("never"), "the set never was never put"),
-        (balancers.inline(balancers.node_set()), "nodes are inline"),
+        (balancers.inline(balancers.node_set("b", "b")), "nodes.inline.nodes (name) repeats itself"),
     ):
         assert sentence in refused(lambda: balancers.plan(service, nodes))[1]
-    assert len(strict.violations()) >= 6
+    found = len(strict.violations())
+    assert "NODE_SET_UNKNOWN" == reason_of(lambda: balancers.plan(service, balancers.by_hash("never")))
+    assert strict.violations()[found:] == [("PlanLoadBalancer", "the set never was never put")]
+    assert balancers.plan(service, balancers.inline(balancers.node_set())).plan.changes
+    assert len(strict.violations()) == found + 1
 
 
 def test_a_wrong_set_of_nodes_is_found(balancers):
