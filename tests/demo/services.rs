@@ -44,7 +44,7 @@ pub async fn follow(stage: &Stage, screen: &Screen) -> Result<String> {
     let more = targets_are(stage, &with).await?;
     screen.news(SERVICE, Tone::Good, &format!("sends traffic to {more} nodes: {} joined", late[0]));
     screen.act(&format!("provider-simulated ctl terminate {}", late[0]));
-    stage.kubelets.initialised(&late).await?;
+    eventually("the node to be initialised", PATIENCE, async || stage.kubelets.initialised(&late).await).await?;
     stage.provider.machines("terminate", &late).await?;
     stage.kubelets.report(&late, false).await?;
     with.retain(|name| *name != late[0]);
