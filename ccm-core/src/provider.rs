@@ -132,6 +132,17 @@ pub trait Judge: Send + Sync + 'static {
     async fn judge(&self, info: &ProviderInfo) -> Result<(), Verdict>;
 }
 
+/// A judge that accepts every provider: for what only asks, and changes nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Anyone;
+
+#[async_trait]
+impl Judge for Anyone {
+    async fn judge(&self, _: &ProviderInfo) -> Result<(), Verdict> {
+        Ok(())
+    }
+}
+
 /// Why a provider may not be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {

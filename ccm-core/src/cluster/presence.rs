@@ -33,7 +33,8 @@ impl Presence {
         self.unanswered.notify_one();
     }
 
-    /// Whether it is away.
+    /// Whether it is away: for tests.
+    #[cfg(test)]
     pub fn is_away(&self) -> bool {
         *self.away.borrow()
     }

@@ -3,7 +3,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use comfy_table::Table;
 use comfy_table::presets::NOTHING;
 use k8s_openapi::api::core::v1 as core;
@@ -17,12 +16,11 @@ use super::kubernetes::{self, ConnectError};
 use crate::cluster::convert;
 use crate::config::{ListingConfig, Output};
 use crate::model::load_balancer::{IngressAddress, LoadBalancerStatus, OwnedLoadBalancer};
-use crate::model::provider_info::ProviderInfo;
 use crate::model::service::Service;
 use crate::provider::grpc::Deadlines;
 use crate::provider::metrics::ProviderMetrics;
 use crate::provider::session::{self, Cluster, Session, SessionConfig};
-use crate::provider::{Judge, LoadBalancers, ProviderError, ProviderState, Verdict};
+use crate::provider::{Anyone, LoadBalancers, ProviderError, ProviderState};
 
 /// How long a provider may take to answer for the first time.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -108,17 +106,6 @@ fn standing(state: &ProviderState) -> String {
         | ProviderState::Unusable { message }
         | ProviderState::Unconfirmed { message, .. } => message.clone(),
         _ => "it did not become ready".to_owned(),
-    }
-}
-
-/// A list changes nothing, so any provider will do.
-#[derive(Debug)]
-struct Anyone;
-
-#[async_trait]
-impl Judge for Anyone {
-    async fn judge(&self, _info: &ProviderInfo) -> Result<(), Verdict> {
-        Ok(())
     }
 }
 

@@ -94,17 +94,15 @@ impl Worker {
     fn write_failed(&self, node: &Node, error: &WriteError) -> Outcome {
         match error {
             WriteError::Gone => return Outcome::NOTHING,
-            WriteError::Closed(_) | WriteError::Conflict => {
-                tracing::debug!(node = node.name, %error, "node not written, retrying later");
-            }
             refused if refused.is_refused() => {
                 self.status.write_refused(node, refused);
                 return Outcome::Again(Pause::Slow);
             }
-            unanswered if unanswered.is_unanswered() => {
-                tracing::debug!(node = node.name, %error, "node not written, retrying");
+            WriteError::Api(_) if !error.is_unanswered() => {
+                tracing::warn!(node = node.name, %error, "node not written, retrying");
             }
-            WriteError::Api(_) => tracing::warn!(node = node.name, %error, "node not written, retrying"),
+            // Said elsewhere, once for all.
+            _ => tracing::debug!(node = node.name, %error, "node not written, retrying"),
         }
         Outcome::BACK_OFF
     }

@@ -9,24 +9,14 @@ use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::model::instance::{Lookup, NodeQuery};
-use crate::model::provider_info::ProviderInfo;
 use crate::provider::scripted;
 use crate::provider::session::Session;
-use crate::provider::{Instances as _, Judge, Priority, Verdict};
+use crate::provider::{Anyone, Instances as _, Priority};
 
 use super::*;
 
 /// Longer than anything here takes; only a failing test waits for it.
 const PATIENCE: Duration = Duration::from_secs(20);
-
-struct Anyone;
-
-#[async_trait]
-impl Judge for Anyone {
-    async fn judge(&self, _: &ProviderInfo) -> Result<(), Verdict> {
-        Ok(())
-    }
-}
 
 /// Look-ups of a node that has a providerID, one after another, at a provider with these machines.
 async fn look_up(machines: &FakeInstances, times: usize) -> Vec<Answer> {

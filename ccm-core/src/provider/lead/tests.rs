@@ -2,30 +2,18 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 use std::collections::HashMap;
 
-use async_trait::async_trait;
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use tonic_types::{ErrorDetails, StatusExt as _};
 
 use super::*;
-use crate::model::provider_info::ProviderInfo;
 use crate::model::term::Cloud;
 use crate::provider::scripted::{self, Scripted, Serving};
 use crate::provider::session::{Handle, Session};
-use crate::provider::{Identity, Judge, Verdict};
+use crate::provider::{Anyone, Identity};
 
 /// Longer than anything here takes; only a failing test waits for it.
 const PATIENCE: Duration = Duration::from_secs(20);
-
-/// Accepts any cloud.
-struct Anyone;
-
-#[async_trait]
-impl Judge for Anyone {
-    async fn judge(&self, _: &ProviderInfo) -> Result<(), Verdict> {
-        Ok(())
-    }
-}
 
 struct Scenario {
     provider: Scripted,

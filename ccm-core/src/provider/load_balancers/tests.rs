@@ -13,13 +13,13 @@ use tokio::task::JoinHandle;
 use super::*;
 use crate::model::load_balancer::{LoadBalancerStatus, Protocol};
 use crate::model::node::{Address, AddressType, Condition, ConditionStatus, Taint};
-use crate::model::provider_info::ProviderInfo;
 use crate::model::service::{IpFamily, IpFamilyPolicy, ServicePort, SessionAffinity, TrafficPolicy};
 use crate::model::target::Target;
 use crate::model::term::{Cloud, Term};
+use crate::provider::Anyone;
 use crate::provider::scripted;
 use crate::provider::session::Session;
-use crate::provider::{Judge, Outcome, ProviderState, Verdict};
+use crate::provider::{Outcome, ProviderState};
 
 mod node_sets;
 mod outcomes;
@@ -87,15 +87,6 @@ pub fn service(name: &str) -> Service {
         cluster_ips: vec!["10.96.0.1".to_owned()],
         status: LoadBalancerStatus::default(),
         condition: None,
-    }
-}
-
-struct Anyone;
-
-#[async_trait]
-impl Judge for Anyone {
-    async fn judge(&self, _: &ProviderInfo) -> Result<(), Verdict> {
-        Ok(())
     }
 }
 

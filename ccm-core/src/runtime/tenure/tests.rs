@@ -11,6 +11,7 @@ use super::*;
 use crate::cluster::presence::Presence;
 use crate::cluster::scripted::ApiServer;
 use crate::config::Config;
+use crate::provider::Anyone;
 use crate::provider::scripted::{self, Scripted, Serving};
 use crate::provider::session::Session;
 use crate::runtime::health::Health;
@@ -20,15 +21,6 @@ use crate::runtime::{Metrics, Parts};
 /// How soon a term must have ended, and the most patience otherwise.
 const SOON: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(20);
-
-struct Anyone;
-
-#[async_trait::async_trait]
-impl crate::provider::Judge for Anyone {
-    async fn judge(&self, _: &ProviderInfo) -> Result<(), crate::provider::Verdict> {
-        Ok(())
-    }
-}
 
 /// Parts of a process without an election of its own.
 pub fn parts(folder: &TempDir, api: &ApiServer, args: &[&str]) -> Parts {
