@@ -1,11 +1,9 @@
 //! The controllers. Each has the same stages in the same files: a driver that watches and queues, then `observe`, `decide`
 //! (pure), `act` and `status`.
-mod log_budget;
 pub mod node;
 pub mod node_lifecycle;
 pub mod queue;
 pub mod service;
-pub mod told;
 pub mod written;
 
 use std::sync::Arc;
@@ -14,9 +12,9 @@ use crate::cluster::events::Events;
 use crate::cluster::nodes::Nodes;
 use crate::cluster::patch::NodeWriter;
 use crate::provider::{Identity, Instances, StateReceiver};
-use crate::runtime::cloud_health::CloudHealth;
-use crate::runtime::health::Health;
-use crate::runtime::metrics::NodeMetrics;
+use crate::telemetry::cloud_health::CloudHealth;
+use crate::telemetry::health::Health;
+use crate::telemetry::metrics::NodeMetrics;
 
 /// What the node controllers share. A new one is made for every term of leadership.
 #[derive(Clone)]

@@ -2,10 +2,11 @@
 //!
 //! The map, in the direction in which data flows:
 //! - [`config`]: flags, validated once.
-//! - [`runtime`]: composition, leader election, health and metrics endpoints, shutdown.
+//! - [`runtime`]: composition, leader election, the HTTP endpoints, shutdown.
 //! - [`cluster`]: what is watched in Kubernetes, and the only code that writes to it.
 //! - [`provider`]: the port to the cloud provider, and the only code that knows gRPC.
 //! - [`model`]: the plain types that the rest speaks.
+//! - [`telemetry`]: health, metrics, and which events were sent.
 //! - [`controllers`]: watch, observe, decide, act.
 //!
 //! Beside it, [`causes`] puts an error and its causes into one line.
@@ -17,3 +18,4 @@ pub mod model;
 pub mod names;
 pub mod provider;
 pub mod runtime;
+pub mod telemetry;

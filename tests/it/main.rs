@@ -4,5 +4,6 @@ mod contract_doc;
 mod docs;
 mod operator_doc;
 mod protos;
+mod rooms;
 mod tidy;
 mod tree;

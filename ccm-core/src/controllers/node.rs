@@ -31,7 +31,7 @@ use super::written::Written;
 use crate::model::instance::NodeQuery;
 use crate::model::provider_info::{Capability, ProviderInfo};
 use crate::names;
-use crate::runtime::health::Check;
+use crate::telemetry::health::Check;
 
 /// What can be set about this controller.
 #[derive(Clone, Debug, PartialEq, Eq)]

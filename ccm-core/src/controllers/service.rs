@@ -41,9 +41,9 @@ use crate::config::services::Drift;
 use crate::model::provider_info::{Capability, ProviderInfo};
 use crate::names;
 use crate::provider::{Identity, LoadBalancers, StateReceiver};
-use crate::runtime::cloud_health::CloudHealth;
-use crate::runtime::health::{Check, Health};
-use crate::runtime::metrics::ServiceMetrics;
+use crate::telemetry::cloud_health::CloudHealth;
+use crate::telemetry::health::{Check, Health};
+use crate::telemetry::metrics::ServiceMetrics;
 
 const PAUSES: Pauses = Pauses {
     first: Duration::from_secs(1),

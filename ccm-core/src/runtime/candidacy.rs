@@ -6,9 +6,9 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use super::acceptance::identity_changed;
-use super::health::{Check, Health};
 use crate::provider::metrics::ProviderMetrics;
 use crate::provider::{ProviderState, StateReceiver};
+use crate::telemetry::health::{Check, Health};
 
 /// The concern's name in `/readyz`.
 pub const CONCERN: &str = "provider";

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use self::clients::{Clients, Pace};
 use crate::config::KubernetesConfig;
 use crate::names;
-use crate::runtime::health::{Check, Health};
+use crate::telemetry::health::{Check, Health};
 
 /// How long until an API server that did not answer is asked again.
 const PAUSE: Duration = Duration::from_secs(2);

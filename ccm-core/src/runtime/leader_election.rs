@@ -16,7 +16,7 @@ use crate::cluster::presence::Presence;
 use crate::cluster::state::mirror::Mirror;
 use crate::config::LeaderElectionConfig;
 use crate::model::term::{Cloud, Term};
-use crate::runtime::metrics::LeaderMetrics;
+use crate::telemetry::metrics::LeaderMetrics;
 
 pub mod decide;
 mod lease;

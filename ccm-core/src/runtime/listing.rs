@@ -11,7 +11,6 @@ use serde::Serialize;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::health::Health;
 use super::kubernetes::{self, ConnectError};
 use crate::cluster::convert;
 use crate::config::{ListingConfig, Output};
@@ -21,6 +20,7 @@ use crate::provider::grpc::Deadlines;
 use crate::provider::metrics::ProviderMetrics;
 use crate::provider::session::{self, Cluster, Session, SessionConfig};
 use crate::provider::{Anyone, LoadBalancers, ProviderError, ProviderState};
+use crate::telemetry::health::Health;
 
 /// How long a provider may take to answer for the first time.
 const PATIENCE: Duration = Duration::from_secs(15);

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use crate::config::Config;
-use crate::runtime::health::{Check, Health};
+use crate::telemetry::health::{Check, Health};
 
 #[cfg(test)]
 mod tests;

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use super::health::{Check, Health};
 use crate::cluster::state::{StateError, TermStore};
 use crate::names;
+use crate::telemetry::health::{Check, Health};
 
 /// The concern's name in `/readyz`.
 const CONCERN: &str = "state";

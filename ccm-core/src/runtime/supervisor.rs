@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::liveness::Liveness;
+use crate::telemetry::liveness::Liveness;
 
 #[cfg(test)]
 mod tests;

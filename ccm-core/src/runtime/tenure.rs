@@ -9,7 +9,6 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::acceptance::{Records, RecordsError};
-use super::health::Check;
 use super::leader_election::Leading;
 use super::state_guard::guard;
 use super::supervisor::{Ended, Supervisor};
@@ -26,6 +25,7 @@ use crate::provider::backoff::Backoff;
 use crate::provider::lead::{LeadStatus, Refusal};
 use crate::provider::session::Handle;
 use crate::provider::{Identity, Instances};
+use crate::telemetry::health::Check;
 
 mod broken;
 mod controllers;

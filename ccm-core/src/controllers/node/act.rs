@@ -9,7 +9,7 @@ use super::decide::{Plan, decide};
 use super::observe::Observed;
 use crate::cluster::patch::{NodeWriter, WriteError};
 use crate::model::node::Node;
-use crate::runtime::metrics::NodeMetrics;
+use crate::telemetry::metrics::NodeMetrics;
 
 /// How often a node that keeps changing is tried before it has to wait.
 const ATTEMPTS: u32 = 5;

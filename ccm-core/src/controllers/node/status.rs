@@ -7,27 +7,27 @@ use super::act::Acted;
 use super::decide::{Discarded, Plan, Remark};
 use crate::cluster::events::{Events, Grade, Note};
 use crate::cluster::patch::WriteError;
-use crate::controllers::log_budget::{Line, LogBudget};
-use crate::controllers::told::Told;
 use crate::model::node::Node;
 use crate::names::{events, labels};
 use crate::provider::{Outcome, ProviderError};
-use crate::runtime::cloud_health::CloudHealth;
-use crate::runtime::metrics::NodeMetrics;
+use crate::telemetry::cloud_health::CloudHealth;
+use crate::telemetry::event_dedup::EventDedup;
+use crate::telemetry::log_budget::{Line, LogBudget};
+use crate::telemetry::metrics::NodeMetrics;
 
 /// Tells, and remembers what it told, so that a remark is made once for each node and not at every look-up.
 pub struct Status {
     events: Events,
     metrics: NodeMetrics,
     cloud: CloudHealth,
-    told: Told<Remark>,
+    sent: EventDedup<Remark>,
     lines: LogBudget,
 }
 
 impl Status {
     /// Nothing has been told yet.
     pub fn new(events: Events, metrics: NodeMetrics, cloud: CloudHealth) -> Self {
-        Self { events, metrics, cloud, told: Told::default(), lines: LogBudget::default() }
+        Self { events, metrics, cloud, sent: EventDedup::default(), lines: LogBudget::default() }
     }
 
     /// What followed from an answer.
@@ -66,7 +66,7 @@ impl Status {
 
     /// The node is gone.
     pub fn forget(&self, name: &str) {
-        self.told.forget(name);
+        self.sent.forget(name);
         self.cloud.forget(name);
     }
 
@@ -95,7 +95,7 @@ impl Status {
     }
 
     fn tell(&self, node: &Node, remark: &Remark) {
-        if self.told.is_news(&node.name, &node.uid, remark.clone()) {
+        if self.sent.is_new(&node.name, &node.uid, remark.clone()) {
             tracing::warn!(node = node.name, reason = remark.reason, "{}", remark.message);
             self.publish(node, Remark::GRADE, remark.clone());
         }

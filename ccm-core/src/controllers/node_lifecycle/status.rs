@@ -11,9 +11,9 @@ use crate::cluster::state::{State, StateError, Trip};
 use crate::controllers::NodeContext;
 use crate::model::node::Node;
 use crate::names;
-use crate::runtime::cloud_health::{self, CREDENTIALS, CloudHealth, LOOK_UPS};
-use crate::runtime::health::{Check, Health};
-use crate::runtime::metrics::NodeMetrics;
+use crate::telemetry::cloud_health::{self, CREDENTIALS, CloudHealth, LOOK_UPS};
+use crate::telemetry::health::{Check, Health};
+use crate::telemetry::metrics::NodeMetrics;
 
 /// Breakers that are tripped.
 const BREAKER: &str = "node-deletion-breaker";

@@ -12,7 +12,7 @@ use crate::model::instance::{InstanceState, Lookup};
 use crate::names::annotations::{APPLIED_LABELS, RELEASE_BREAKER};
 use crate::names::taints::SHUTDOWN;
 use crate::provider::{Outcome, ProviderError};
-use crate::runtime::health::Check;
+use crate::telemetry::health::Check;
 
 /// 200 nodes in three zones, ready but for those that the cloud shall not find.
 fn two_hundred(hidden: impl Fn(&Node) -> bool) -> World {

@@ -2,13 +2,13 @@
 //! written by `act`, since it is a write to the Service.
 use super::decide::Frozen;
 use crate::cluster::events::{Events, Grade, Note};
-use crate::controllers::told::Told;
 use crate::model::instance::Warning;
 use crate::model::service::Service;
 use crate::names::events;
 use crate::provider::ProviderError;
-use crate::runtime::cloud_health::CloudHealth;
-use crate::runtime::metrics::ServiceMetrics;
+use crate::telemetry::cloud_health::CloudHealth;
+use crate::telemetry::event_dedup::EventDedup;
+use crate::telemetry::metrics::ServiceMetrics;
 
 /// Tells, and remembers what it told.
 pub struct Status {
@@ -16,13 +16,13 @@ pub struct Status {
     metrics: ServiceMetrics,
     cloud: CloudHealth,
     /// By reason, and what the remark is about.
-    told: Told<(String, String)>,
+    sent: EventDedup<(String, String)>,
 }
 
 impl Status {
     /// Nothing has been told yet.
     pub fn new(events: Events, metrics: ServiceMetrics, cloud: CloudHealth) -> Self {
-        Self { events, metrics, cloud, told: Told::default() }
+        Self { events, metrics, cloud, sent: EventDedup::default() }
     }
 
     /// A load balancer is about to be made or changed.
@@ -132,7 +132,7 @@ impl Status {
 
     /// The Service is gone, or whatever was wrong is mended.
     pub fn forget(&self, key: &str) {
-        self.told.forget(key);
+        self.sent.forget(key);
         self.cloud.forget(key);
     }
 
@@ -157,7 +157,7 @@ impl Status {
     }
 
     fn is_news(&self, service: &Service, reason: &str, about: &str) -> bool {
-        self.told.is_news(&service.key(), &service.uid, (reason.to_owned(), about.to_owned()))
+        self.sent.is_new(&service.key(), &service.uid, (reason.to_owned(), about.to_owned()))
     }
 
     fn publish(&self, service: &Service, grade: Grade, reason: String, message: String) {

@@ -18,8 +18,8 @@ use crate::model::service::Service;
 use crate::model::target::TargetSet;
 use crate::names::events;
 use crate::provider::{Identity, LoadBalancers, Outcome, ProviderError};
-use crate::runtime::cloud_health::is_about_credentials;
-use crate::runtime::metrics::ServiceMetrics;
+use crate::telemetry::cloud_health::is_about_credentials;
+use crate::telemetry::metrics::ServiceMetrics;
 
 /// How work at a Service ended.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,8 +9,8 @@ use tokio::time::timeout;
 use super::*;
 use crate::cluster::scripted::ApiServer;
 use crate::provider::scripted::{self, Scripted};
-use crate::runtime::liveness;
 use crate::runtime::tenure::tests::parts;
+use crate::telemetry::liveness;
 
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/cloud-controller-manager";
 const SOON: Duration = Duration::from_secs(5);

@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use tower::ServiceExt;
 
 use super::*;
-use crate::runtime::metrics::{ControllerMetrics, LeaderMetrics, NodeMetrics, ProcessMetrics};
+use crate::telemetry::metrics::{ControllerMetrics, LeaderMetrics, NodeMetrics, ProcessMetrics};
 
 fn endpoints(health: &Health, registry: Registry) -> Endpoints {
     let config = Config::from_args(["ccm-core", "--provider-endpoint=unix:///run/p.sock"]).unwrap();

@@ -9,9 +9,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Tenures, lost};
 use crate::provider::backoff::Backoff;
-use crate::runtime::health::Check;
 use crate::runtime::leader_election::Leading;
 use crate::runtime::supervisor::Ended;
+use crate::telemetry::health::Check;
 
 /// The concern's name in `/readyz`.
 pub(super) const CONCERN: &str = "leadership-term";

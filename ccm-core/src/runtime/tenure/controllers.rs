@@ -15,10 +15,10 @@ use crate::controllers::node_lifecycle::{self, LifecycleConfig};
 use crate::controllers::service::decide::Classes;
 use crate::controllers::service::{self, ServiceConfig, ServiceContext};
 use crate::names;
-use crate::runtime::cloud_health::CloudHealth;
-use crate::runtime::health::Health;
-use crate::runtime::metrics::ControllerMetrics;
 use crate::runtime::supervisor::Supervisor;
+use crate::telemetry::cloud_health::CloudHealth;
+use crate::telemetry::health::Health;
+use crate::telemetry::metrics::ControllerMetrics;
 
 /// The tasks of one term.
 pub(super) struct Running {

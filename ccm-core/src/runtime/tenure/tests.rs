@@ -14,9 +14,9 @@ use crate::config::Config;
 use crate::provider::Anyone;
 use crate::provider::scripted::{self, Scripted, Serving};
 use crate::provider::session::Session;
-use crate::runtime::health::Health;
 use crate::runtime::kubernetes::clients::Clients;
 use crate::runtime::{Metrics, Parts};
+use crate::telemetry::health::Health;
 
 /// How soon a term must have ended, and the most patience otherwise.
 const SOON: Duration = Duration::from_secs(5);

@@ -22,9 +22,9 @@ use crate::model::provider_info::{Capability, Limits, ProviderInfo};
 use crate::model::term::{Cloud, Term};
 use crate::names::taints;
 use crate::provider::{Identity, Instances, Outcome, Priority, ProviderError, ProviderState};
-use crate::runtime::cloud_health::CloudHealth;
-use crate::runtime::health::Health;
-use crate::runtime::metrics::NodeMetrics;
+use crate::telemetry::cloud_health::CloudHealth;
+use crate::telemetry::health::Health;
+use crate::telemetry::metrics::NodeMetrics;
 
 /// A provider that serves look-ups.
 pub fn provider() -> ProviderInfo {

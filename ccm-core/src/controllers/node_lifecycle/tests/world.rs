@@ -20,9 +20,9 @@ use crate::model::instance::{Answer, InstanceState, Lookup, NodeQuery};
 use crate::model::node::Ready;
 use crate::model::term::{self as model, Term};
 use crate::provider::{Identity, Instances, Priority, ProviderError, ProviderState};
-use crate::runtime::cloud_health::CloudHealth;
-use crate::runtime::health::{Check, Health};
-use crate::runtime::metrics::NodeMetrics;
+use crate::telemetry::cloud_health::CloudHealth;
+use crate::telemetry::health::{Check, Health};
+use crate::telemetry::metrics::NodeMetrics;
 
 pub const NODES: &str = "/api/v1/nodes";
 pub const MAP: &str = "/api/v1/namespaces/kube-system/configmaps/ccm-core-simulated";

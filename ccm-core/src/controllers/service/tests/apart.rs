@@ -11,7 +11,7 @@ use crate::model::load_balancer::{Ensured, Extras};
 use crate::model::provider_info::ProviderInfo;
 use crate::names::events;
 use crate::provider::Outcome;
-use crate::runtime::health::Check;
+use crate::telemetry::health::Check;
 
 fn refused() -> Reply {
     Reply::Fail(refusal(Outcome::Terminal, "USER_CONFIGURATION"))

@@ -23,9 +23,9 @@ use crate::model::provider_info::{Capability, Limits, ProviderInfo};
 use crate::model::term::{Cloud as TermCloud, Term};
 use crate::names;
 use crate::provider::{Identity, LoadBalancers, ProviderError, ProviderState};
-use crate::runtime::cloud_health::CloudHealth;
-use crate::runtime::health::Health;
-use crate::runtime::metrics::ServiceMetrics;
+use crate::telemetry::cloud_health::CloudHealth;
+use crate::telemetry::health::Health;
+use crate::telemetry::metrics::ServiceMetrics;
 
 /// A provider that serves load balancers, and plans, ten calls at a time.
 pub fn provider() -> ProviderInfo {

@@ -9,7 +9,7 @@ use crate::controllers::service::{Duration, ServiceContext, run};
 use crate::model::provider_info::ProviderInfo;
 use crate::names::{self, events};
 use crate::provider::Outcome;
-use crate::runtime::health::Check;
+use crate::telemetry::health::Check;
 
 fn without_load_balancers() -> ProviderInfo {
     ProviderInfo { capabilities: [].into(), ..provider() }

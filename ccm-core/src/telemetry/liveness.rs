@@ -6,10 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::sync::watch;
 use tokio::time::Instant;
-
-use super::leader_election::Leading;
 
 #[cfg(test)]
 mod tests;
@@ -27,7 +24,16 @@ pub struct Liveness(Arc<Mutex<Running>>);
 struct Running {
     turns: BTreeMap<u64, Begun>,
     next: u64,
-    lease: Option<watch::Receiver<Option<Leading>>>,
+    lease: Option<Lease>,
+}
+
+/// Until when the lease is held that the elector publishes now, if it is held.
+struct Lease(Box<dyn Fn() -> Option<std::time::Instant> + Send>);
+
+impl std::fmt::Debug for Lease {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.debug_tuple("Lease").field(&(self.0)()).finish()
+    }
 }
 
 #[derive(Debug)]
@@ -73,9 +79,9 @@ impl Liveness {
         })
     }
 
-    /// Judges the lease by what the elector publishes.
-    pub fn watch_lease(&self, leading: watch::Receiver<Option<Leading>>) {
-        self.0.lock().lease = Some(leading);
+    /// Judges the lease by what the elector publishes: until when it is held, or nothing while it is not.
+    pub fn watch_lease(&self, held_until: impl Fn() -> Option<std::time::Instant> + Send + 'static) {
+        self.0.lock().lease = Some(Lease(Box::new(held_until)));
     }
 
     /// Everything that stands still now.
@@ -86,13 +92,13 @@ impl Liveness {
             let since = Duration::from_secs(now.duration_since(turn.since).as_secs());
             format!("the task {} stands still for {}", turn.name, humantime::format_duration(since))
         });
-        let lease = running.lease.as_ref().and_then(|leading| overdue(leading.borrow().as_ref()?, now));
+        let lease = running.lease.as_ref().and_then(|lease| overdue((lease.0)()?, now));
         turns.chain(lease).collect()
     }
 }
 
-fn overdue(leading: &Leading, now: Instant) -> Option<String> {
-    let late = now.into_std().checked_duration_since(leading.valid_until).filter(|late| *late > OVERDUE)?;
+fn overdue(held_until: std::time::Instant, now: Instant) -> Option<String> {
+    let late = now.into_std().checked_duration_since(held_until).filter(|late| *late > OVERDUE)?;
     let late = humantime::format_duration(Duration::from_secs(late.as_secs()));
     Some(format!("the lease was due to be renewed or given up {late} ago, and the elector did neither"))
 }
