@@ -3,6 +3,7 @@
 pub mod node;
 pub mod node_lifecycle;
 pub mod queue;
+pub mod scheduler;
 pub mod service;
 pub mod written;
 
