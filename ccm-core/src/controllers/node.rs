@@ -1,8 +1,9 @@
 //! The cloud-node-controller: initialises nodes that kubelet registered with the uninitialized taint, and keeps addresses and
 //! its own labels right afterwards. It never deletes a node and never taints one.
 //!
-//! This file is the driver: it hears of nodes, and starts work at those that need some. What they need is decided in
-//! [`mod@decide`]; an initialised node that nothing is wrong with costs nothing but the periodic refresh.
+//! This file has the sources: what may have changed, and what is due for a node then. What a node needs is decided in
+//! [`mod@decide`]; an initialised node that nothing is wrong with costs nothing but the periodic refresh. Which node is worked on
+//! when is the [scheduler](super::scheduler)'s.
 pub mod act;
 pub mod decide;
 pub mod observe;
@@ -11,32 +12,33 @@ pub mod status;
 mod tests;
 pub mod work;
 
-use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, mpsc};
-use tokio::task::{Id, JoinError, JoinSet};
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
+use tokio::time::{Interval, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
 
 use self::decide::decide;
 use self::observe::Observed;
 use self::status::Status;
-use self::work::{Outcome, Worker};
+use self::work::{Ended, Worker, fingerprint};
 use super::NodeContext;
-use super::queue::{Cause, Pause, Pauses, Queue};
+use super::scheduler::drive::{Due, Keyed, drive, now};
+use super::scheduler::outage::Outage;
+use super::scheduler::retry::{Pause, Pauses, Retry};
+use super::scheduler::{self, Answered, Key, Scheduler};
 use super::written::Written;
-use crate::model::instance::NodeQuery;
 use crate::model::provider_info::{Capability, ProviderInfo};
 use crate::names;
+use crate::provider::StateReceiver;
 use crate::telemetry::health::Check;
 
 /// What can be set about this controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeConfig {
-    /// How often initialised nodes are refreshed from the cloud (Go's `--node-status-update-frequency`); above zero.
+    /// How often initialised nodes are refreshed from the cloud (`--node-status-update-frequency`); above zero.
     pub status_update_frequency: Duration,
     /// How many nodes may be written to at one time; at least 1.
     pub concurrent_writes: usize,
@@ -52,159 +54,215 @@ impl Default for NodeConfig {
 pub async fn run(ctx: NodeContext, config: NodeConfig, shutdown: CancellationToken) {
     let names = ctx.nodes.subscribe();
     if shutdown.run_until_cancelled(ctx.nodes.synced()).await.is_some() {
-        Driver::new(ctx, &config, shutdown).run(names, refreshes(config.status_update_frequency)).await;
+        drive(Controller::new(ctx, &config, names, shutdown.clone()), &shutdown).await;
     }
 }
 
 /// The first comes at a random time, so that a restart does not line up what other processes do.
 fn refreshes(frequency: Duration) -> Interval {
-    let mut interval = interval_at(Instant::now() + frequency.mul_f64(rand::random_range(0.0..1.0)), frequency);
+    let mut interval = interval_at(tokio::time::Instant::now() + frequency.mul_f64(rand::random_range(0.0..1.0)), frequency);
     interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
     interval
 }
 
+/// A node that waits for its initialisation is tried again within 15 s, unless the provider asks for more time.
 const PAUSES: Pauses = Pauses {
     first: Duration::from_millis(500),
-    longest: Duration::from_mins(2),
-    slow: Duration::from_mins(5),
-    slowest: Duration::from_mins(5),
+    longest: Duration::from_secs(15),
+    first_terminal: Duration::from_mins(5),
+    longest_terminal: Duration::from_mins(5),
 };
 
-struct Driver {
-    worker: Arc<Worker>,
-    queue: Queue,
-    tasks: JoinSet<Outcome>,
-    names: HashMap<Id, String>,
-    written: Written,
-    /// The provider, while it can be used. Otherwise nodes only gather in the queue.
-    provider: Option<Arc<ProviderInfo>>,
+/// Work that panicked is a defect of this process, and is repeated less often.
+const AFTER_PANIC: Pauses = Pauses { longest: Duration::from_mins(2), ..PAUSES };
+
+/// How urgent work on a node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Priority {
+    /// The node waits for its initialisation.
+    Initialize,
+    /// The node shows by itself what is to be fixed.
+    Fix,
+    /// The periodic refresh.
+    Refresh,
 }
 
-impl Driver {
-    fn new(ctx: NodeContext, config: &NodeConfig, shutdown: CancellationToken) -> Self {
+impl scheduler::Priority for Priority {
+    const ALL: &'static [Self] = &[Self::Initialize, Self::Fix, Self::Refresh];
+}
+
+struct Controller {
+    worker: Arc<Worker>,
+    names: mpsc::UnboundedReceiver<String>,
+    states: StateReceiver,
+    refreshes: Interval,
+    /// The provider, while it can be used.
+    provider: Option<Arc<ProviderInfo>>,
+    /// The nodes whose periodic refresh is due.
+    refresh: HashSet<Key>,
+    retries: HashMap<Key, Retry>,
+    written: Written,
+    outage: Outage,
+    /// Nodes to look at, besides those that are heard of.
+    retry_now: Vec<Key>,
+}
+
+impl Controller {
+    fn new(ctx: NodeContext, config: &NodeConfig, names: mpsc::UnboundedReceiver<String>, shutdown: CancellationToken) -> Self {
+        let mut states = ctx.provider.clone();
+        states.mark_changed();
         let status = Status::new(ctx.events.clone(), ctx.metrics.clone(), ctx.cloud.clone());
         let writes = Semaphore::new(config.concurrent_writes.max(1));
         Self {
             worker: Arc::new(Worker { ctx, status, writes, shutdown }),
-            queue: Queue::new(PAUSES),
-            tasks: JoinSet::new(),
-            names: HashMap::new(),
-            written: Written::default(),
+            names,
+            states,
+            refreshes: refreshes(config.status_update_frequency),
             provider: None,
+            refresh: HashSet::new(),
+            retries: HashMap::new(),
+            written: Written::default(),
+            outage: Outage::new(now()),
+            retry_now: Vec::new(),
         }
     }
 
-    async fn run(mut self, mut names: mpsc::UnboundedReceiver<String>, mut refresh: Interval) {
-        let worker = Arc::clone(&self.worker);
-        let mut provider = worker.ctx.provider.clone();
-        provider.mark_changed();
-        let mut changed = Vec::new();
-        loop {
-            self.begin_ready();
-            tokio::select! {
-                () = worker.shutdown.cancelled() => break,
-                Ok(()) = provider.changed() => {
-                    let info = provider.borrow_and_update().ready().cloned();
-                    self.provider_changed(info);
-                }
-                1.. = names.recv_many(&mut changed, 1024) => {
-                    changed.drain(..).for_each(|name| self.queue.add(name, Cause::Changed));
-                }
-                Some(name) = self.queue.next_due() => self.queue.add(name, Cause::Due),
-                Some(ended) = self.tasks.join_next_with_id() => self.ended(ended),
-                _ = refresh.tick() => self.add_all(Cause::Refresh),
-            }
-        }
-        while self.tasks.join_next().await.is_some() {}
+    fn all(&self) -> Vec<Key> {
+        self.worker.ctx.nodes.list().iter().map(|node| Key::from(node.name.as_str())).collect()
     }
 
-    fn add_all(&mut self, cause: Cause) {
-        self.worker.ctx.nodes.list().iter().for_each(|node| self.queue.add(node.name.clone(), cause));
-    }
-
-    fn provider_changed(&mut self, info: Option<Arc<ProviderInfo>>) {
+    /// The nodes to look at because of another state of the provider.
+    fn provider_changed(&mut self) -> Vec<Key> {
+        let info = self.states.borrow_and_update().ready().cloned();
         if info == self.provider {
-            return;
+            return Vec::new();
         }
-        match &info {
+        self.provider = None;
+        self.retries.clear();
+        match info {
             None => tracing::info!("the provider is not ready: nodes wait"),
-            Some(info) if !info.capabilities.contains(&Capability::Instances) => return self.unsupported(),
-            Some(_) => {
+            Some(info) if !info.capabilities.contains(&Capability::Instances) => self.unsupported(),
+            Some(info) => {
                 self.worker.ctx.health.clear(names::controllers::NODE);
-                self.add_all(Cause::Due);
+                self.provider = Some(info);
+                return self.all();
             }
         }
-        self.provider = info;
+        Vec::new()
     }
 
-    fn unsupported(&mut self) {
-        self.provider = None;
+    fn unsupported(&self) {
         let message = "the provider does not serve Instances: no node is initialised; run a provider that has the capability, \
                        or leave cloud-node-controller out of --controllers";
         tracing::warn!(message);
         self.worker.ctx.health.set(names::controllers::NODE, Check::Warning(message.to_owned()));
     }
 
-    fn begin_ready(&mut self) {
-        let Some(provider) = self.provider.clone() else { return };
-        for (name, cause) in self.queue.take_ready() {
-            self.begin(name, cause, &provider);
-        }
+    fn refresh_all(&mut self) -> Vec<Key> {
+        let all = self.all();
+        self.refresh.extend(all.iter().cloned());
+        all
     }
 
-    fn begin(&mut self, name: String, cause: Cause, provider: &Arc<ProviderInfo>) {
-        let Some(node) = self.worker.ctx.nodes.get(&name) else { return self.forget(&name) };
-        if self.written.is_ahead_of(&name, &node.resource_version) {
-            return;
+    /// What is known of a node that is there, and that the watch shows as it was last written.
+    fn observe(&mut self, key: &Key) -> Option<Observed> {
+        let Some(node) = self.worker.ctx.nodes.get(key) else {
+            self.forget(key);
+            return None;
+        };
+        if self.written.is_ahead_of(key, &node.resource_version) {
+            return None;
         }
-        let observed = Observed { node, provider: Arc::clone(provider), refresh: cause == Cause::Refresh, answer: None };
-        if decide(&observed).is_idle() {
-            self.queue.forget(&name);
-        } else if self.queue.begin(&name, cause, fingerprint(&observed)) {
-            let worker = Arc::clone(&self.worker);
-            let task = self.tasks.spawn(async move { worker.work(observed).await });
-            self.names.insert(task.id(), name);
-        }
+        let provider = Arc::clone(self.provider.as_ref()?);
+        Some(Observed { node, provider, refresh: self.refresh.contains(key), answer: None })
     }
 
-    fn ended(&mut self, ended: Result<(Id, Outcome), JoinError>) {
-        let (id, outcome) = ended.unwrap_or_else(|error| {
-            tracing::error!(%error, "work at a node broke off; it is repeated");
-            (error.id(), Outcome::Again(Pause::BackOff { at_least: None }))
-        });
-        let Some(name) = self.names.remove(&id) else { return };
-        match outcome {
-            Outcome::Done { written } => {
-                written.into_iter().for_each(|version| self.written.note(&name, version));
-                self.queue.finish(&name);
-            }
-            Outcome::Again(pause) => self.retry(&name, pause),
-            Outcome::Unsupported => {
-                self.retry(&name, Pause::Slow);
-                self.unsupported();
-            }
+    fn forget(&mut self, key: &Key) {
+        self.refresh.remove(key);
+        self.retries.remove(key);
+        self.written.forget(key);
+        self.worker.status.forget(key);
+    }
+
+    fn retry(&mut self, key: &Key, pause: Pause, made_with: u64, pauses: &Pauses) {
+        self.retries.entry(Arc::clone(key)).or_default().again(pause, made_with, pauses, now());
+    }
+
+    /// A look-up was answered. After an outage all nodes in back-off are looked up again, together.
+    fn answered(&mut self) {
+        if self.outage.succeeded(now()) {
+            let waiting = self.retries.iter_mut().filter_map(|(key, retry)| retry.retry_now().then(|| Arc::clone(key)));
+            self.retry_now.extend(waiting);
+            tracing::info!(nodes = self.retry_now.len(), "look-ups succeed again; retrying nodes in back-off");
         }
-    }
-
-    fn retry(&mut self, name: &str, pause: Pause) {
-        let pause = self.queue.retry(name, pause);
-        tracing::debug!(node = name, ?pause, "a node is looked at again");
-    }
-
-    fn forget(&mut self, name: &str) {
-        self.queue.forget(name);
-        self.written.forget(name);
-        self.worker.status.forget(name);
     }
 }
 
-/// What an answer, and what follows from it, depends on. Heartbeats and conditions are not in it.
-fn fingerprint(observed: &Observed) -> u64 {
-    let node = &observed.node;
-    let query = NodeQuery::about(node, &observed.provider);
-    let own = [names::annotations::PROVIDED_NODE_IP, names::annotations::APPLIED_LABELS].map(|key| node.annotations.get(key));
-    let mut hasher = DefaultHasher::new();
-    (&node.uid, node.is_uninitialized(), &node.labels, own).hash(&mut hasher);
-    (query.provider_id, query.system_uuid, query.addresses, query.annotations).hash(&mut hasher);
-    hasher.finish()
+impl Keyed for Controller {
+    type Priority = Priority;
+    type Work = Observed;
+    type Outcome = Ended;
+
+    async fn hear(&mut self) -> Vec<Key> {
+        let mut names = Vec::new();
+        tokio::select! {
+            Ok(()) = self.states.changed() => self.provider_changed(),
+            1.. = self.names.recv_many(&mut names, 1024) => names.into_iter().map(Key::from).collect(),
+            _ = self.refreshes.tick() => self.refresh_all(),
+        }
+    }
+
+    /// Two rounds of full batches: while the answers of one are written, the next is looked up.
+    fn limit(&self) -> usize {
+        let limits = self.provider.as_ref().map(|provider| provider.limits);
+        limits.map_or(0, |limits| limits.max_batch_size.saturating_mul(limits.max_concurrent_instance_calls).saturating_mul(2))
+    }
+
+    fn due(&mut self, key: &Key, now: std::time::Instant) -> Due<Priority, Observed> {
+        let Some(observed) = self.observe(key) else { return Due::Nothing };
+        let plan = decide(&observed);
+        if plan.is_idle() {
+            self.retries.remove(key);
+            self.refresh.remove(key);
+            return Due::Nothing;
+        }
+        if let Some(at) = self.retries.get(key).and_then(|retry| retry.not_before(fingerprint(&observed), now)) {
+            return Due::NotBefore(at);
+        }
+        let priority = match (observed.node.is_uninitialized(), observed.refresh) {
+            (true, _) => Priority::Initialize,
+            (false, true) => Priority::Refresh,
+            (false, false) => Priority::Fix,
+        };
+        Due::Now(priority, observed)
+    }
+
+    fn work(&self, observed: Observed) -> impl Future<Output = Ended> + Send + 'static {
+        let worker = Arc::clone(&self.worker);
+        async move { worker.work(observed).await }
+    }
+
+    fn ended(&mut self, key: &Key, ended: Option<Ended>, _now: std::time::Instant) -> Answered {
+        self.refresh.remove(key);
+        let Some(Ended { answered, written, again, made_with }) = ended else {
+            let made_with = self.observe(key).map_or(0, |observed| fingerprint(&observed));
+            self.retry(key, Pause::BackOff { at_least: None }, made_with, &AFTER_PANIC);
+            return Answered::No;
+        };
+        written.into_iter().for_each(|version| self.written.note(key, version));
+        match answered {
+            Some(true) => self.answered(),
+            Some(false) => self.outage.failed(),
+            None => {}
+        }
+        match again {
+            Some(pause) => self.retry(key, pause, made_with, &PAUSES),
+            None => drop(self.retries.remove(key)),
+        }
+        Answered::No
+    }
+
+    fn turned(&mut self, scheduler: &mut Scheduler<Priority>, _now: std::time::Instant) {
+        self.retry_now.drain(..).for_each(|key| scheduler.name(key));
+    }
 }

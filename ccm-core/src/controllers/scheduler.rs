@@ -8,6 +8,7 @@
 //! due waits in its priority queue until [`next`](Scheduler::next) gives it a place. A key has at most one place. A key that is named
 //! while it has one is looked at again afterwards.
 pub mod drive;
+pub mod outage;
 mod rate_limit;
 pub mod retry;
 #[cfg(test)]

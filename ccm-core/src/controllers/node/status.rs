@@ -52,7 +52,7 @@ impl Status {
     pub fn lookup_failed(&self, node: &Node, error: &ProviderError) {
         tracing::debug!(node = node.name, reason = error.reason, error = error.message, "a look-up failed");
         self.cloud.looked_up(&node.name, Some(error));
-        let needs_a_person = error.outcome == Outcome::Terminal || error.reason == "INTERNAL";
+        let needs_a_person = matches!(error.outcome, Outcome::Terminal | Outcome::Unsupported) || error.reason == "INTERNAL";
         if needs_a_person && node.is_uninitialized() {
             self.tell(node, &Remark::new(events::CLOUD_LOOKUP_FAILED, error.to_string()));
         }

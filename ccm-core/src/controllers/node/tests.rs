@@ -10,8 +10,10 @@ use self::fixtures::{World, busy, error, machine, provider, tainted};
 use super::*;
 use crate::model::instance::Lookup;
 use crate::model::node::{Node, Ready};
+use crate::model::provider_info::Limits;
 use crate::names::{events, taints};
 use crate::provider::{self, Priority, ProviderState};
+use tokio::time::Instant;
 
 struct Running {
     shutdown: CancellationToken,
@@ -229,17 +231,76 @@ async fn without_the_lease_nothing_is_written_and_with_it_everything_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_provider_without_look_ups_is_said_to_be_so_and_tried_again_when_it_changes() {
+async fn a_provider_without_look_ups_is_said_to_be_so_until_one_serves_them() {
     let world = World::new([tainted("a")]);
-    world.instances.reply("a", [Err(error(provider::Outcome::Unsupported)), Ok(machine("a"))]);
+    let without = ProviderInfo { capabilities: [].into(), ..provider() };
+    world.provider.send_replace(ProviderState::Ready(Arc::new(without)));
     let running = start(&world);
-    settle().await;
-    assert!(matches!(world.ctx.health.checks().get(names::controllers::NODE), Some(Check::Warning(_))));
     pass(Duration::from_mins(20)).await;
-    assert_eq!(world.instances.asked().len(), 1);
+    assert!(matches!(world.ctx.health.checks().get(names::controllers::NODE), Some(Check::Warning(_))));
+    assert!(world.instances.asked().is_empty());
     world.provider.send_replace(ProviderState::Ready(Arc::new(provider())));
     until("a is initialised", || is_initialized(&world, "a")).await;
     assert!(world.ctx.health.checks().is_empty());
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_the_provider_calls_anothers_is_asked_about_once_in_minutes() {
+    let world = World::new([tainted("a")]);
+    world.instances.reply("a", [Ok(Lookup::NotMine(String::new()))]);
+    let running = start(&world);
+    pass(Duration::from_mins(20)).await;
+    assert!((2..=15).contains(&world.instances.asked().len()), "{}", world.instances.asked().len());
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_nodes_unimplemented_or_rate_limited_answer_concerns_that_node_alone() {
+    let mut world = World::new([tainted("a"), tainted("b")]);
+    world.instances.reply("a", [Err(error(provider::Outcome::Unsupported)), Ok(machine("a"))]);
+    let limited = provider::ProviderError {
+        reason: "RATE_LIMITED".to_owned(),
+        ..error(provider::Outcome::Retry { after: Some(Duration::from_mins(4)) })
+    };
+    world.instances.reply("b", [Err(limited), Ok(machine("b"))]);
+    let running = start(&world);
+    settle().await;
+    world.put(tainted("c"));
+    until("c is initialised", || is_initialized(&world, "c")).await;
+    assert!(!world.ctx.health.checks().contains_key(names::controllers::NODE), "the provider serves look-ups");
+    assert_eq!(world.reasons(), [events::CLOUD_LOOKUP_FAILED, events::SYNCED]);
+    until("the others are initialised", || ["a", "b"].iter().all(|name| is_initialized(&world, name))).await;
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_that_wait_out_an_outage_wait_15_s_at_most_and_go_on_together() {
+    const NODES: usize = 50;
+    let name = |node: usize| format!("node-{node}");
+    let world = World::new((0..NODES).map(|node| tainted(&name(node))));
+    (0..NODES).for_each(|node| world.instances.reply(&name(node), [Err(busy())]));
+    let running = start(&world);
+    pass(Duration::from_mins(5)).await;
+    let before: Vec<_> = (0..NODES).map(|node| lookups(&world, &name(node), Priority::Initialize)).collect();
+    pass(Duration::from_secs(17)).await;
+    assert!((0..NODES).all(|node| lookups(&world, &name(node), Priority::Initialize) > before[node]), "15 s, with all jitter");
+    (0..NODES).for_each(|node| world.instances.reply(&name(node), [Ok(machine(&name(node)))]));
+    until("one is initialised", || (0..NODES).any(|node| is_initialized(&world, &name(node)))).await;
+    settle().await;
+    assert!((0..NODES).all(|node| is_initialized(&world, &name(node))), "the others do not wait for their pauses");
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn node_tasks_in_flight_are_bounded_by_two_rounds_of_full_batches() {
+    let limits = Limits { max_batch_size: 10, max_concurrent_instance_calls: 2, ..Limits::default() };
+    let world = World::new((0..100).map(|node| tainted(&format!("node-{node}"))));
+    world.provider.send_replace(ProviderState::Ready(Arc::new(ProviderInfo { limits, ..provider() })));
+    world.instances.answer_together(41);
+    let running = start(&world);
+    settle().await;
+    assert_eq!(world.instances.asked().len(), 40);
     running.stop().await;
 }
 

@@ -1,5 +1,5 @@
-//! One node, from the look-up to the last write. Many run at once: look-ups without a bound, so that batches are full,
-//! writes behind one.
+//! One node, from the look-up to the last write. Many run at once: look-ups as many as fill batches, writes behind a bound.
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -12,28 +12,26 @@ use super::observe::{Observed, look_up};
 use super::status::Status;
 use crate::cluster::patch::WriteError;
 use crate::controllers::NodeContext;
-use crate::controllers::queue::Pause;
+use crate::controllers::scheduler::retry::Pause;
+use crate::model::instance::NodeQuery;
 use crate::model::node::Node;
-use crate::provider::{self, ProviderError};
+use crate::names;
+use crate::provider::{Outcome, Priority, ProviderError};
 
-/// How work at a node ended.
+/// How work on a node ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// Nothing is left to do until the node changes.
-    Done {
-        /// The resourceVersion of the last write. Until the watch shows it, what the watch shows is old.
-        written: Option<u64>,
-    },
-    /// It is to be repeated.
-    Again(Pause),
-    /// The provider does not serve look-ups.
-    Unsupported,
+pub struct Ended {
+    /// Whether a look-up was answered, or failed so that it may succeed by itself; `None` where there was none, or neither.
+    pub answered: Option<bool>,
+    /// The resourceVersion that the watch has to reach: what it shows before is older than what the API server has.
+    pub written: Option<u64>,
+    /// When to try again; `None`: not until the node changes.
+    pub again: Option<Pause>,
+    /// What the attempt was made with.
+    pub made_with: u64,
 }
 
-impl Outcome {
-    const NOTHING: Self = Self::Done { written: None };
-    const BACK_OFF: Self = Self::Again(Pause::BackOff { at_least: None });
-}
+const BACK_OFF: Pause = Pause::BackOff { at_least: None };
 
 /// What work at any node needs.
 pub struct Worker {
@@ -48,82 +46,121 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Works at one node.
-    pub async fn work(&self, observed: Observed) -> Outcome {
-        let worked = self.shutdown.run_until_cancelled(self.answered(observed)).await;
-        let observed = match worked {
-            Some(Ok(observed)) => observed,
-            Some(Err(outcome)) => return outcome,
-            None => return Outcome::NOTHING,
-        };
-        if !decide(&observed).writes() {
-            return self.acted(observed).await;
-        }
-        match self.shutdown.run_until_cancelled(self.writes.acquire()).await {
-            Some(Ok(_permit)) => self.acted(observed).await,
-            _ => Outcome::NOTHING,
+    /// Works on one node.
+    pub async fn work(&self, observed: Observed) -> Ended {
+        let made_with = fingerprint(&observed);
+        let nothing = Ended { answered: None, written: None, again: None, made_with };
+        let asks = decide(&observed).look_up;
+        let before = Arc::clone(&observed.node);
+        match self.shutdown.run_until_cancelled(self.looked_up(observed, asks)).await {
+            None => nothing,
+            Some(Err(error)) => Ended { answered: may_pass(&error), again: again(&before, &error), ..nothing },
+            Some(Ok(None)) => Ended { answered: Some(true), written: newer(&before), ..nothing },
+            Some(Ok(Some(observed))) => {
+                let (written, again) = self.acted_in_turn(observed).await;
+                Ended { answered: asks.map(|_| true), written, again, ..nothing }
+            }
         }
     }
 
-    /// Asks the provider if need be, and takes the node as it is once the answer is there.
-    async fn answered(&self, mut observed: Observed) -> Result<Observed, Outcome> {
-        let Some(priority) = decide(&observed).look_up else { return Ok(observed) };
+    /// Asks the provider if need be, and takes the node as it is once the answer is there; `None` if it is gone.
+    async fn looked_up(&self, mut observed: Observed, asks: Option<Priority>) -> Result<Option<Observed>, ProviderError> {
+        let Some(priority) = asks else { return Ok(Some(observed)) };
         match look_up(&*self.ctx.instances, &observed, priority).await {
             Ok(lookup) => {
                 self.status.looked_up(&observed.node);
                 observed.answer = Some(lookup);
             }
-            Err(error) => return Err(self.lookup_failed(&observed.node, &error)),
+            Err(error) => {
+                self.status.lookup_failed(&observed.node, &error);
+                if error.outcome == Outcome::Unsupported {
+                    // Whether the capability is lost for all nodes is for a handshake to say.
+                    drop(self.ctx.identity.confirm().await);
+                }
+                return Err(error);
+            }
         }
         let latest = self.ctx.nodes.get(&observed.node.name).filter(|node| node.uid == observed.node.uid);
-        observed.node = latest.ok_or(Outcome::NOTHING)?;
-        Ok(observed)
+        Ok(latest.map(|node| Observed { node, ..observed }))
     }
 
-    async fn acted(&self, observed: Observed) -> Outcome {
+    /// Writes what is decided, once fewer than the bound are being written.
+    async fn acted_in_turn(&self, observed: Observed) -> (Option<u64>, Option<Pause>) {
+        if !decide(&observed).writes() {
+            return self.acted(observed).await;
+        }
+        match self.shutdown.run_until_cancelled(self.writes.acquire()).await {
+            Some(Ok(_permit)) => self.acted(observed).await,
+            _ => (None, None),
+        }
+    }
+
+    /// What was written last, and when to try again.
+    async fn acted(&self, observed: Observed) -> (Option<u64>, Option<Pause>) {
         let node = Arc::clone(&observed.node);
         match act(&self.ctx.writer, &self.ctx.metrics, observed).await {
             Ok(acted) => {
                 self.status.acted(&acted, Timestamp::now());
-                outcome(&acted)
+                let written = acted.plan.writes().then(|| acted.node.resource_version.parse().ok()).flatten();
+                (written, after(&acted))
             }
-            Err(error) => self.write_failed(&node, &error),
+            Err(WriteError::Gone) => (newer(&node), None),
+            Err(error) => (None, Some(self.write_failed(&node, &error))),
         }
     }
 
-    fn write_failed(&self, node: &Node, error: &WriteError) -> Outcome {
+    fn write_failed(&self, node: &Node, error: &WriteError) -> Pause {
         match error {
-            WriteError::Gone => return Outcome::NOTHING,
             refused if refused.is_refused() => {
                 self.status.write_refused(node, refused);
-                return Outcome::Again(Pause::Slow);
+                return Pause::Terminal;
             }
             WriteError::Api(_) if !error.is_unanswered() => {
-                tracing::warn!(node = node.name, %error, "node not written, retrying");
+                tracing::warn!(node = node.name, %error, "node patch failed, retrying");
             }
             // Said elsewhere, once for all.
-            _ => tracing::debug!(node = node.name, %error, "node not written, retrying"),
+            _ => tracing::debug!(node = node.name, %error, "node patch failed, retrying"),
         }
-        Outcome::BACK_OFF
-    }
-
-    fn lookup_failed(&self, node: &Node, error: &ProviderError) -> Outcome {
-        self.status.lookup_failed(node, error);
-        match error.outcome {
-            provider::Outcome::Unsupported => Outcome::Unsupported,
-            // An initialised node waits for the next refresh.
-            _ if !node.is_uninitialized() => Outcome::NOTHING,
-            provider::Outcome::Terminal => Outcome::Again(Pause::Slow),
-            provider::Outcome::Retry { after } => Outcome::Again(Pause::BackOff { at_least: after }),
-            provider::Outcome::Unknown => Outcome::BACK_OFF,
-        }
+        BACK_OFF
     }
 }
 
-fn outcome(acted: &Acted) -> Outcome {
+/// When to work on a node again. One that another provider is to initialise is asked about now and then.
+fn after(acted: &Acted) -> Option<Pause> {
     match acted.plan.again {
-        Again::No => Outcome::Done { written: acted.plan.writes().then(|| acted.node.resource_version.parse().ok()).flatten() },
-        Again::BackOff => Outcome::BACK_OFF,
-        Again::Slowly => Outcome::Again(Pause::Slow),
+        Again::BackOff => Some(BACK_OFF),
+        Again::Slowly => Some(Pause::Terminal),
+        Again::No => (acted.node.is_uninitialized() && !acted.plan.writes()).then_some(Pause::Terminal),
     }
+}
+
+/// When to look up a node again. An initialised one waits for its next refresh.
+fn again(node: &Node, error: &ProviderError) -> Option<Pause> {
+    let pause = match error.outcome {
+        Outcome::Terminal | Outcome::Unsupported => Pause::Terminal,
+        Outcome::Retry { after } => Pause::BackOff { at_least: after },
+        Outcome::Unknown => BACK_OFF,
+    };
+    node.is_uninitialized().then_some(pause)
+}
+
+/// `Some(false)` for a failure that may pass by itself.
+fn may_pass(error: &ProviderError) -> Option<bool> {
+    matches!(error.outcome, Outcome::Retry { .. } | Outcome::Unknown).then_some(false)
+}
+
+/// The API server has a later version of the node, or none: nothing follows from what the watch still shows.
+fn newer(node: &Node) -> Option<u64> {
+    Some(node.resource_version.parse::<u64>().ok()?.saturating_add(1))
+}
+
+/// What an answer, and what follows from it, depends on. Heartbeats and conditions are not in it.
+pub fn fingerprint(observed: &Observed) -> u64 {
+    let node = &observed.node;
+    let query = NodeQuery::about(node, &observed.provider);
+    let own = [names::annotations::PROVIDED_NODE_IP, names::annotations::APPLIED_LABELS].map(|key| node.annotations.get(key));
+    let mut hasher = DefaultHasher::new();
+    (&node.uid, node.is_uninitialized(), &node.labels, own).hash(&mut hasher);
+    (query.provider_id, query.system_uuid, query.addresses, query.annotations).hash(&mut hasher);
+    hasher.finish()
 }
