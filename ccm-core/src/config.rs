@@ -1,6 +1,6 @@
-//! Flags, validated once into one [`Config`]. The flags are those of Go's cloud-controller-manager wherever it has one, in Go's
-//! syntax, so that the arguments of an existing deployment keep working; `config/compatibility/table.rs` lists what became of
-//! each. Nothing here reads a file, asks Kubernetes or knows what a flag leads to.
+//! Flags, validated once into one [`Config`]. Where upstream's cloud-controller-manager has a flag, ccm-core has the same one, in
+//! Go's syntax, so that the arguments of an existing deployment keep working; `config/compatibility/table.rs` lists the class of
+//! each. Nothing here reads a file, asks Kubernetes or knows the effect of a flag.
 use std::ffi::OsString;
 
 use clap::Parser;
@@ -34,11 +34,11 @@ pub use serving::ServingConfig;
 
 const ABOUT: &str =
     "A Kubernetes cloud-controller-manager that knows no cloud: it speaks gRPC to a provider sidecar over a Unix socket";
-const AFTER_HELP: &str = "Durations are Go's: 500ms, 15s, 1h2m3.5s. Every other flag of Go's cloud-controller-manager, v0.36 and v0.37, is known too: it is \
-accepted with one warning that says why it does nothing here, or refused with the remedy. Underscores in a flag's name count as dashes.
+const AFTER_HELP: &str = "Durations have Go's syntax: 500ms, 15s, 1h2m3.5s. ccm-core knows every other flag of upstream's cloud-controller-manager, v0.36 and v0.37: \
+it accepts the flag with one warning that says why it has no effect, or refuses it with the remedy. Underscores in a flag's name count as dashes.
 
 \
-`ccm-core load-balancers --help`: a command that lists what this cluster owns in the cloud, and what of it no Service claims.";
+`ccm-core load-balancers --help` explains the command that lists the load balancers of this cluster in the cloud.";
 
 /// The command line.
 #[derive(Debug, Parser)]
@@ -66,17 +66,17 @@ struct Cli {
     compatibility: compatibility::CompatibilityArgs,
 }
 
-/// What the command line asks for.
+/// What the command line requests.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Invocation {
-    /// To run the controllers.
+    /// Run the controllers.
     Run(Box<Config>),
-    /// To list load balancers: `ccm-core load-balancers`.
+    /// List load balancers: `ccm-core load-balancers`.
     ListLoadBalancers(Box<ListingConfig>),
 }
 
 impl Invocation {
-    /// Reads a command line, its first item being the program's name; see [`Config::from_args`].
+    /// Reads a command line, which begins with the program's name; see [`Config::from_args`].
     pub fn from_args(args: impl IntoIterator<Item = OsString>) -> Result<Self, ConfigError> {
         let mut args = args.into_iter().peekable();
         let program = args.next().unwrap_or_default();
@@ -87,7 +87,7 @@ impl Invocation {
     }
 }
 
-/// Everything that was asked for, valid and complete. `/configz` shows it.
+/// The configuration of a run, valid and complete. `/configz` shows it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Config {
@@ -97,19 +97,19 @@ pub struct Config {
     pub kubernetes: KubernetesConfig,
     /// Which controllers run.
     pub controllers: ControllersConfig,
-    /// The pace of the node controllers.
+    /// Timing and concurrency of the node controllers.
     pub nodes: NodesConfig,
-    /// When a Node may be deleted.
+    /// When ccm-core may delete a Node.
     pub deletion: DeletionConfig,
     /// The load balancers of Services.
     pub services: ServicesConfig,
-    /// The lease, and how it is given back.
+    /// The lease, and how ccm-core releases it.
     pub leader_election: LeaderElectionConfig,
     /// Health and metrics endpoints.
     pub serving: ServingConfig,
     /// The log.
     pub logging: LoggingConfig,
-    /// What was accepted and does nothing here, one sentence each: for the log, once, at the start.
+    /// One sentence for each accepted flag that has no effect: for the log, once, at the start.
     #[serde(skip)]
     pub warnings: Vec<String>,
 }
@@ -120,12 +120,12 @@ pub enum ConfigError {
     /// The command line cannot be read, or asked for help or the version.
     #[error(transparent)]
     CommandLine(#[from] clap::Error),
-    /// A flag's value cannot be used.
+    /// The value of a flag is invalid.
     #[error(transparent)]
     Invalid(#[from] Invalid),
 }
 
-/// A value that cannot be used, with what to do instead.
+/// An invalid value of a flag, and what to do instead.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("--{flag}: {problem}; {remedy}")]
 pub struct Invalid {
@@ -144,8 +144,8 @@ impl Invalid {
 }
 
 impl Config {
-    /// Reads a command line, its first item being the program's name. `--help` and `--version` are errors that
-    /// [`ConfigError::exit`] prints as they are meant.
+    /// Reads a command line, which begins with the program's name. `--help` and `--version` are errors that
+    /// [`ConfigError::exit`] prints as help and version.
     pub fn from_args<I, T>(args: I) -> Result<Self, ConfigError>
     where
         I: IntoIterator<Item = T>,
@@ -176,8 +176,8 @@ impl Cli {
 }
 
 impl ConfigError {
-    /// Prints it where a user looks (help and version on stdout, errors on stderr) and ends the process: 0 for help and
-    /// version, 2 for a wrong command line.
+    /// Prints it (help and version on stdout, errors on stderr) and exits: with 0 for help and version, with 2 for an invalid command
+    /// line.
     pub fn exit(self) -> ! {
         match self {
             Self::CommandLine(error) => error.exit(),

@@ -1,5 +1,5 @@
-//! The flags of Go's cloud-controller-manager that mean nothing here: accepted with one warning each, or refused with the remedy.
-//! They are hidden from `--help`. Which flag is what, and why, is data, in `compatibility/table.rs`.
+//! The flags of upstream's cloud-controller-manager that have no effect here: accepted with one warning each, or refused with the
+//! remedy. They are hidden from `--help`. The class of each flag and its reason are data, in `compatibility/table.rs`.
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
@@ -12,7 +12,7 @@ mod tests;
 
 use table::{Class, FLAGS, Flag, Shape};
 
-/// The flags of [`FLAGS`] that no other group of arguments has, as they were given.
+/// The flags of [`FLAGS`] that no other group of arguments has, with the given values.
 #[derive(Debug)]
 pub(super) struct CompatibilityArgs {
     given: Vec<Given>,
@@ -25,14 +25,14 @@ struct Given {
 }
 
 impl CompatibilityArgs {
-    /// One sentence for each flag that does nothing, or the first that must be refused.
+    /// One sentence for each flag that has no effect, or the first flag that must be refused.
     pub(super) fn warnings(self) -> Result<Vec<String>, Invalid> {
         self.given.iter().filter(|given| given.asks_for_something()).filter_map(Given::judged).collect()
     }
 }
 
 impl Given {
-    /// Whether it asks for anything but what happens anyway.
+    /// Whether it asks for anything that does not happen anyway.
     fn asks_for_something(&self) -> bool {
         self.values.last().is_none_or(|last| !self.flag.harmless.contains(&last.as_str()))
     }
@@ -59,7 +59,7 @@ impl Flag {
     }
 }
 
-/// `--flag=F` and `--flag=false` ask for the same.
+/// `--flag=F` and `--flag=false` mean the same.
 fn canonical_boolean(text: &str) -> Result<String, String> {
     super::go_syntax::boolean(text).map(|value| value.to_string())
 }

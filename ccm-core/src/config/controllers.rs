@@ -1,4 +1,4 @@
-//! `--controllers`, in Go's syntax, with Go's names and aliases.
+//! `--controllers`, in upstream's syntax, with upstream's names and aliases.
 use std::collections::BTreeSet;
 
 use clap::Args;
@@ -15,7 +15,7 @@ struct Known {
     built: bool,
 }
 
-/// Every controller of Go's cloud-controller-manager, and `node-ipam-controller`.
+/// Every controller of upstream's cloud-controller-manager, and `node-ipam-controller`.
 const KNOWN: [Known; 5] = [
     Known { name: NODE, alias: "cloud-node", built: true },
     Known { name: NODE_LIFECYCLE, alias: "cloud-node-lifecycle", built: true },
@@ -27,11 +27,11 @@ const KNOWN: [Known; 5] = [
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Controllers")]
 pub(super) struct ControllersArgs {
-    /// Which controllers run: "*" all, "foo" foo, "-foo" all but foo
+    /// Which controllers run: "*" is all of them, "foo" adds foo, "-foo" leaves foo out
     ///
     /// Controllers (aliases in brackets): cloud-node-controller (cloud-node), cloud-node-lifecycle-controller (cloud-node-lifecycle),
     /// service-lb-controller (service).
-    /// Known and not part of this version: node-route-controller (route), node-ipam-controller (nodeipam).
+    /// Known, but not part of this version: node-route-controller (route), node-ipam-controller (nodeipam).
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "*", allow_hyphen_values = true)]
     controllers: Vec<String>,
 }
@@ -67,7 +67,7 @@ impl ControllersArgs {
         let enabled: BTreeSet<_> =
             KNOWN.iter().filter(|known| known.built && known.wanted(&items)).map(|known| known.name).collect();
         if enabled.is_empty() {
-            warnings.push("--controllers: it leaves no controller that this version has; nothing will run".to_owned());
+            warnings.push("--controllers: it names no controller of this version; no controller runs".to_owned());
         }
         Ok(ControllersConfig { enabled })
     }
@@ -78,7 +78,7 @@ impl Known {
         self.name == name || self.alias == name
     }
 
-    /// Go's rule: the first item that names the controller decides, then whether there is a star.
+    /// Upstream's rule: the first item that names the controller decides; without one, a star does.
     fn wanted(&self, items: &[&str]) -> bool {
         let named = items.iter().find_map(|item| match item.strip_prefix('-') {
             Some(name) => self.answers_to(name).then_some(false),

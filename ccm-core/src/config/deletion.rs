@@ -1,4 +1,4 @@
-//! Flags about when a Node may be deleted.
+//! Flags about when ccm-core may delete a Node.
 use std::time::Duration;
 
 use clap::Args;
@@ -10,42 +10,43 @@ use super::go_syntax::{duration, positive_duration, serialize_duration};
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Deletion of nodes")]
 pub(super) struct DeletionArgs {
-    /// How long after it was first not found a machine must be not found again before its node is deleted
+    /// Least time between the two "not found" answers about a machine that the deletion of its node needs
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
     node_deletion_confirmation: Duration,
-    /// The time over which deletions are counted against --node-deletion-zone-fraction and --node-deletion-limit
+    /// Time over which ccm-core counts deletions against --node-deletion-zone-fraction and --node-deletion-limit
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = positive_duration)]
     node_deletion_window: Duration,
-    /// The part of a zone's nodes that may go within the window because their machines are no longer known
+    /// Part of a zone's nodes, more than 0 and at most 1, that ccm-core may delete within the window because the provider no longer
+    /// finds their machines
     ///
-    /// At least one may, and never all of three or more. More than that trips the breaker: no node of the zone is deleted for this
-    /// reason until its machines are found again or an operator overrides the breaker. Machines that the provider reports as
-    /// DELETED, and planned removals (nodes cordoned before), do not count and do not wait for the breaker.
+    /// ccm-core may always delete one, and never all of three or more. More than that trips the breaker: ccm-core deletes no node of
+    /// the zone for this reason until the provider finds the machines again or an operator overrides the breaker. Machines that the
+    /// provider reports as DELETED, and planned removals (nodes cordoned before), do not count and do not wait for this breaker.
     #[arg(long, value_name = "FRACTION", default_value_t = 0.2)]
     node_deletion_zone_fraction: f64,
-    /// How many nodes of the cluster may go so within the window; one where the cluster has under ten
+    /// Number of the cluster's nodes that ccm-core may delete within the window for that reason; one if the cluster has under ten nodes
     #[arg(long, value_name = "N", default_value_t = 10)]
     node_deletion_limit: u32,
-    /// How old a node that was never initialised must be before it may be deleted because its machine is gone
+    /// Age from which ccm-core may delete a node that was never initialised and whose machine is gone
     #[arg(long, value_name = "DURATION", default_value = "15m", value_parser = duration)]
     uninitialized_node_grace: Duration,
 }
 
-/// When a Node may be deleted.
+/// When ccm-core may delete a Node.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DeletionConfig {
-    /// The least time between the two answers "not found".
+    /// Least time between the two "not found" answers.
     #[serde(serialize_with = "serialize_duration")]
     pub confirmation: Duration,
-    /// The time over which deletions are counted.
+    /// Time over which deletions are counted.
     #[serde(serialize_with = "serialize_duration")]
     pub window: Duration,
-    /// The part of a zone's nodes that may go within the window; more than 0, at most 1.
+    /// Part of a zone's nodes that may be deleted within the window; more than 0, at most 1.
     pub zone_fraction: f64,
-    /// How many nodes of the cluster may go within the window; 0: none for mere absence.
+    /// Number of the cluster's nodes that may be deleted within the window; 0: none whose machine is only absent.
     pub limit: u32,
-    /// How old a node that was never initialised must be.
+    /// Age from which a node that was never initialised may be deleted.
     #[serde(serialize_with = "serialize_duration")]
     pub uninitialized_grace: Duration,
 }
@@ -55,7 +56,7 @@ impl DeletionArgs {
         let fraction = self.node_deletion_zone_fraction;
         if !(fraction > 0.0 && fraction <= 1.0) {
             let remedy = "give more than 0 and at most 1, such as 0.2";
-            return Err(Invalid::new("node-deletion-zone-fraction", format!("{fraction} is no part of a whole"), remedy));
+            return Err(Invalid::new("node-deletion-zone-fraction", format!("{fraction} is not a fraction"), remedy));
         }
         Ok(DeletionConfig {
             confirmation: self.node_deletion_confirmation,

@@ -1,5 +1,5 @@
-//! Go's conventions for flags: durations, booleans, underscores. Durations are read by jiff, whose friendly format holds
-//! everything that Go prints (humantime knows neither fractions nor Go's order-free units).
+//! Go's conventions for flags: durations, booleans, underscores. jiff reads durations: its friendly format covers everything that
+//! Go prints (humantime reads neither fractions nor units in any order).
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::time::Duration;
@@ -17,7 +17,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from(signed).map_err(|_| format!("it is negative; {REMEDY}"))
 }
 
-/// Reads a Go duration of which zero makes no sense.
+/// Reads a Go duration that must not be zero.
 pub fn positive_duration(text: &str) -> Result<Duration, String> {
     match duration(text)? {
         Duration::ZERO => Err("it must be greater than zero".to_owned()),
@@ -34,7 +34,7 @@ pub fn boolean(text: &str) -> Result<bool, String> {
     }
 }
 
-/// An argument as Go normalises it: underscores in a long flag's name are dashes. Values stay as they are.
+/// An argument as upstream normalises it: underscores in a long flag's name become dashes. Values do not change.
 pub fn dashed(argument: OsString) -> OsString {
     let Some(flag) = argument.to_str().filter(|text| text.starts_with("--")) else { return argument };
     match flag.split_once('=') {
@@ -43,7 +43,7 @@ pub fn dashed(argument: OsString) -> OsString {
     }
 }
 
-/// Writes a duration the way flags take it.
+/// Writes a duration in the syntax of flags.
 pub fn serialize_duration<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     match SignedDuration::try_from(*duration) {
         Ok(signed) => serializer.collect_str(&format_args!("{signed:#}")),
@@ -51,7 +51,7 @@ pub fn serialize_duration<S: Serializer>(duration: &Duration, serializer: S) -> 
     }
 }
 
-/// Writes each item in its own words.
+/// Writes the display form of each item.
 pub fn serialize_each<T: Display, S: Serializer>(items: &[T], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(items.iter().map(ToString::to_string))
 }

@@ -11,25 +11,25 @@ use super::go_syntax::serialize_each;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Kubernetes")]
 pub(super) struct KubernetesArgs {
-    /// The kubeconfig file to use; without it the Pod's service account
+    /// Kubeconfig file; without it ccm-core uses the Pod's service account
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// The address of the API server, in place of the one in the kubeconfig
+    /// Address of the API server; overrides the one in the kubeconfig
     #[arg(long, value_name = "URL")]
     master: Option<http::Uri>,
-    /// Requests a second to the API server; unset or 0: as many as its own back-pressure allows
+    /// Requests per second to the API server; by default, and with 0, ccm-core sets no limit and the API server's own limits apply
     #[arg(long, value_name = "N", default_value_t = 0.0, hide_default_value = true)]
     kube_api_qps: f32,
-    /// Requests that may go at once beyond --kube-api-qps
+    /// Number of requests that may exceed --kube-api-qps at once
     #[arg(long, value_name = "N", default_value_t = 30)]
     kube_api_burst: u32,
-    /// The name of the cluster, which a provider uses to name and tag what it makes
+    /// Name of the cluster; a provider uses it in the names and tags of cloud resources
     #[arg(long, value_name = "NAME", default_value = "kubernetes")]
     cluster_name: String,
-    /// The Pods' CIDRs, one or one of each family: 10.244.0.0/16,fd00:10::/56
+    /// CIDRs of the Pods: one, or one of IPv4 and one of IPv6, such as 10.244.0.0/16,fd00:10::/56
     #[arg(long, value_name = "CIDRS", value_delimiter = ',')]
     cluster_cidr: Vec<String>,
-    /// The Services' CIDRs, one or one of each family
+    /// CIDRs of the Services: one, or one of IPv4 and one of IPv6
     #[arg(long, value_name = "CIDRS", value_delimiter = ',')]
     service_cluster_ip_range: Vec<String>,
 }
@@ -38,13 +38,13 @@ pub(super) struct KubernetesArgs {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct KubernetesConfig {
-    /// The kubeconfig to use; none: the Pod's own account.
+    /// The kubeconfig; none: the Pod's service account.
     pub kubeconfig: Option<PathBuf>,
-    /// The address of the API server, in place of the kubeconfig's.
+    /// The address of the API server; overrides the kubeconfig's.
     pub master: Option<String>,
-    /// Requests a second, if limited.
+    /// Requests per second, if limited.
     pub qps: Option<f32>,
-    /// How many may go at once beyond `qps`; of no meaning without it.
+    /// Number of requests that may exceed `qps` at once; has no effect without it.
     pub burst: u32,
     /// The name of the cluster.
     pub cluster_name: String,
@@ -76,7 +76,7 @@ impl KubernetesArgs {
 fn absolute(master: &http::Uri) -> Result<String, Invalid> {
     match master.scheme_str() {
         Some("http" | "https") => Ok(master.to_string()),
-        _ => Err(Invalid::new("master", format!("{master} is no http or https address"), "write https://HOST:PORT")),
+        _ => Err(Invalid::new("master", format!("{master} is not an http or https address"), "write https://HOST:PORT")),
     }
 }
 
@@ -84,11 +84,7 @@ fn qps(given: f32) -> Result<Option<f32>, Invalid> {
     match given {
         0.0 => Ok(None),
         limit if limit.is_finite() && limit > 0.0 => Ok(Some(limit)),
-        other => Err(Invalid::new(
-            "kube-api-qps",
-            format!("{other} is no rate"),
-            "give a positive number, or 0 for no limit of its own",
-        )),
+        other => Err(Invalid::new("kube-api-qps", format!("{other} is not a rate"), "give a positive number, or 0 for no limit")),
     }
 }
 
@@ -96,7 +92,7 @@ fn cidrs(flag: &'static str, texts: &[String]) -> Result<Vec<IpNet>, Invalid> {
     let parse = |text: &String| {
         text.trim()
             .parse::<IpNet>()
-            .map_err(|_| Invalid::new(flag, format!("{text:?} is no CIDR"), "write ADDRESS/PREFIX, such as 10.244.0.0/16"))
+            .map_err(|_| Invalid::new(flag, format!("{text:?} is not a CIDR"), "write ADDRESS/PREFIX, such as 10.244.0.0/16"))
     };
     let given = texts.iter().filter(|text| !text.trim().is_empty());
     let cidrs = given.map(parse).collect::<Result<Vec<_>, _>>()?;

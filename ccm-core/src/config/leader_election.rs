@@ -1,4 +1,4 @@
-//! Flags about the lease: who leads, and how leading ends.
+//! Flags about the lease and about the end of leadership.
 use std::time::Duration;
 
 use clap::Args;
@@ -8,58 +8,58 @@ use super::Invalid;
 use super::go_syntax::{boolean, duration, positive_duration, serialize_duration};
 use crate::names;
 
-/// client-go's jitter: a candidate waits up to this much of a retry period longer.
+/// As in client-go: the renew deadline must be longer than this many retry periods.
 const JITTER: f64 = 1.2;
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Leader election and shutdown")]
 pub(super) struct LeaderElectionArgs {
-    /// Hold the lease before changing anything; "false" only where there is a single replica
+    /// Change things only while holding the lease; "false" is safe only with a single replica
     #[arg(long, num_args = 0..=1, require_equals = true, default_value = "true", default_missing_value = "true", value_parser = boolean, action = clap::ArgAction::Set)]
     leader_elect: bool,
-    /// How long the others wait without seeing a renewal before one takes over; whole seconds count
+    /// How long other replicas wait without seeing a renewal before one of them takes over; fractions of a second are dropped
     #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = duration)]
     leader_elect_lease_duration: Duration,
-    /// How long after its last renewal the leader stops leading
+    /// How long after its last renewal of the lease the leader stops leading
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = positive_duration)]
     leader_elect_renew_deadline: Duration,
-    /// How often the lease is renewed, or tried for
+    /// Time between two attempts to renew or to acquire the lease
     #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = positive_duration)]
     leader_elect_retry_period: Duration,
-    /// The kind of the object that is the lock: only "leases"
+    /// Kind of the lock object; only "leases" exists
     #[arg(long, value_name = "KIND", default_value = "leases")]
     leader_elect_resource_lock: String,
-    /// The name of the lease; the same as a Go cloud-controller-manager's that is being replaced
+    /// Name of the lease; to replace a running cloud-controller-manager, give the name of its lease
     #[arg(long, value_name = "NAME", default_value = names::LEASE)]
     leader_elect_resource_name: String,
-    /// The namespace of the lease
+    /// Namespace of the lease
     #[arg(long, value_name = "NAMESPACE", default_value = names::NAMESPACE)]
     leader_elect_resource_namespace: String,
-    /// How long calls to the provider that are running at shutdown may take to end before the lease is released
+    /// How long calls to the provider that run at shutdown may take to end before ccm-core releases the lease
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
     shutdown_grace: Duration,
 }
 
-/// The lease, and how it is given back.
+/// The lease, and how ccm-core releases it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LeaderElectionConfig {
-    /// Whether the lease is needed at all.
+    /// Whether ccm-core needs the lease.
     pub enabled: bool,
-    /// How long the others wait without seeing a renewal; whole seconds, as the lease holds them.
+    /// How long other replicas wait without seeing a renewal; whole seconds, as in the lease.
     #[serde(serialize_with = "serialize_duration")]
     pub lease_duration: Duration,
     /// How long after its last renewal the leader stops; less than `lease_duration`.
     #[serde(serialize_with = "serialize_duration")]
     pub renew_deadline: Duration,
-    /// How often the lease is renewed or tried for; less than `renew_deadline`.
+    /// Time between two attempts to renew or to acquire the lease; less than `renew_deadline`.
     #[serde(serialize_with = "serialize_duration")]
     pub retry_period: Duration,
     /// The lease's name.
     pub resource_name: String,
     /// The lease's namespace.
     pub resource_namespace: String,
-    /// How long running calls may take to end before the lease is released at shutdown.
+    /// How long running calls may take to end at shutdown before ccm-core releases the lease.
     #[serde(serialize_with = "serialize_duration")]
     pub shutdown_grace: Duration,
 }
@@ -76,7 +76,7 @@ impl LeaderElectionArgs {
             shutdown_grace: self.shutdown_grace,
         };
         if self.leader_elect_resource_lock != "leases" {
-            let problem = format!("{:?} is no longer a lock in Kubernetes", self.leader_elect_resource_lock);
+            let problem = format!("{:?} is not a kind of lock in Kubernetes", self.leader_elect_resource_lock);
             return Err(Invalid::new("leader-elect-resource-lock", problem, "write leases, or leave the flag out"));
         }
         config.check_names()?;
@@ -95,12 +95,12 @@ impl LeaderElectionConfig {
         }
     }
 
-    /// client-go's rules; and the lease holds whole seconds as an int32.
+    /// client-go's rules; and the lease stores whole seconds as an int32.
     fn check_times(&self) -> Result<(), Invalid> {
         if self.lease_duration.is_zero() || i32::try_from(self.lease_duration.as_secs()).is_err() {
             return Err(Invalid::new(
                 "leader-elect-lease-duration",
-                "it is no number of seconds that a lease can hold",
+                "a lease cannot store this number of seconds",
                 "give 1s or more",
             ));
         }

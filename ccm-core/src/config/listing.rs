@@ -1,4 +1,4 @@
-//! `ccm-core load-balancers`: a command line of its own, with the flags that lead to the cluster and the provider.
+//! `ccm-core load-balancers`: its own command line, with the flags of the cluster and of the provider.
 use std::ffi::OsString;
 
 use clap::{Parser, ValueEnum};
@@ -11,8 +11,8 @@ pub(super) const NAME: &str = "load-balancers";
 
 /// List the load balancers that this cluster owns in the cloud, and which of them no Service claims
 ///
-/// Changes nothing, in the cluster or in the cloud. It asks the provider, which must serve `ListLoadBalancers`, and the API
-/// server for Services, so it can be run beside a ccm-core that is at work.
+/// The command changes nothing in the cluster or in the cloud. It lists load balancers from the provider, which must serve
+/// `ListLoadBalancers`, and Services from the API server, so it can run at the same time as ccm-core.
 #[derive(Debug, Parser)]
 #[command(name = "ccm-core load-balancers", bin_name = "ccm-core load-balancers", version, args_override_self = true)]
 struct ListCli {
@@ -20,15 +20,15 @@ struct ListCli {
     provider: provider::EndpointArgs,
     #[command(flatten)]
     kubernetes: kubernetes::KubernetesArgs,
-    /// table or json
+    /// Output format
     #[arg(long, short, value_enum, default_value_t = Output::Table)]
     output: Output,
-    /// Only those that no Service claims
+    /// List only load balancers that no Service claims
     #[arg(long)]
     unclaimed: bool,
 }
 
-/// In which form.
+/// The output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Output {
     /// For people
@@ -37,7 +37,7 @@ pub enum Output {
     Json,
 }
 
-/// What was asked for.
+/// What the command lists, and how.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListingConfig {
     /// Where the provider sidecar listens.
@@ -46,9 +46,9 @@ pub struct ListingConfig {
     pub peer_uids: Vec<u32>,
     /// The API server and the cluster.
     pub kubernetes: KubernetesConfig,
-    /// In which form.
+    /// The output format.
     pub output: Output,
-    /// Whether only those are listed that no Service claims.
+    /// Whether the command lists only load balancers that no Service claims.
     pub unclaimed: bool,
 }
 

@@ -5,10 +5,10 @@ use serde::Serialize;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Logging")]
 pub(super) struct LoggingArgs {
-    /// How log lines are written, on stderr
+    /// Format of log lines; they go to stderr
     #[arg(long, visible_alias = "logging-format", value_name = "FORMAT", value_enum, default_value_t = LogFormat::Text)]
     log_format: LogFormat,
-    /// How much is logged: 0 what matters, 2 libraries too, 4 debug, 6 trace, 9 everything. RUST_LOG overrides it
+    /// Verbosity of the log: 0 for ccm-core, 2 with libraries, 4 debug, 6 trace, 9 everything. RUST_LOG overrides it
     #[arg(short = 'v', long = "v", value_name = "LEVEL", default_value_t = 0)]
     verbosity: u8,
 }
@@ -17,19 +17,19 @@ pub(super) struct LoggingArgs {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LoggingConfig {
-    /// How lines are written.
+    /// Format of the lines.
     pub format: LogFormat,
-    /// klog's level, as deployments give it.
+    /// klog's verbosity level.
     pub verbosity: u8,
 }
 
-/// How log lines are written.
+/// Format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "camelCase")]
 pub enum LogFormat {
     /// For people.
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 

@@ -1,4 +1,4 @@
-//! Flags about the pace of the node controllers.
+//! Flags about the timing and concurrency of the node controllers.
 use std::time::Duration;
 
 use clap::Args;
@@ -10,26 +10,26 @@ use super::go_syntax::{positive_duration, serialize_duration};
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Nodes")]
 pub(super) struct NodesArgs {
-    /// How often every node is compared with its machine
+    /// How often cloud-node-controller compares every node with its machine
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = positive_duration)]
     node_status_update_frequency: Duration,
-    /// How often nodes that are not ready are asked about
+    /// How often cloud-node-lifecycle-controller looks up the machines of nodes that are not ready
     #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = positive_duration)]
     node_monitor_period: Duration,
-    /// How many nodes cloud-node-controller writes at the same time; look-ups are batched and cloud-node-lifecycle-controller has
-    /// its own bound
+    /// How many nodes cloud-node-controller writes at the same time, 1 or more; it bounds neither look-ups nor
+    /// cloud-node-lifecycle-controller
     #[arg(long, value_name = "N", default_value_t = 32)]
     concurrent_node_syncs: u32,
 }
 
-/// The pace of the node controllers.
+/// Timing and concurrency of the node controllers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NodesConfig {
-    /// How often every node is compared with its machine.
+    /// How often cloud-node-controller compares every node with its machine.
     #[serde(serialize_with = "serialize_duration")]
     pub status_update_frequency: Duration,
-    /// How often nodes that are not ready are asked about.
+    /// How often cloud-node-lifecycle-controller looks up the machines of nodes that are not ready.
     #[serde(serialize_with = "serialize_duration")]
     pub monitor_period: Duration,
     /// How many nodes cloud-node-controller writes at the same time; at least 1.
@@ -39,7 +39,7 @@ pub struct NodesConfig {
 impl NodesArgs {
     pub(super) fn validate(self) -> Result<NodesConfig, Invalid> {
         let syncs = match self.concurrent_node_syncs as usize {
-            0 => return Err(Invalid::new("concurrent-node-syncs", "no node would ever be initialised", "give 1 or more")),
+            0 => return Err(Invalid::new("concurrent-node-syncs", "ccm-core could not initialise any node", "give 1 or more")),
             some => some,
         };
         Ok(NodesConfig {

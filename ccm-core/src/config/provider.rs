@@ -8,17 +8,17 @@ use super::Invalid;
 use super::go_syntax::{boolean, duration, serialize_duration};
 use crate::provider::endpoint::Endpoint;
 
-/// Where to find it, and whom to take for it: all that a command needs that only asks.
+/// Where the provider listens, and which users may: all that a command needs that changes nothing.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Provider")]
 pub(super) struct EndpointArgs {
     /// Where the provider sidecar listens: `unix:///absolute/path`
     #[arg(long, value_name = "ENDPOINT", env = "CCM_PROVIDER_ENDPOINT")]
     pub(super) provider_endpoint: Endpoint,
-    /// Users whose process may listen there, besides this process's own and root: numeric ids, separated by commas
+    /// Users whose processes may listen there, besides this process's own user and root: numeric ids, separated by commas
     ///
-    /// Whoever listens in the provider's place could have nodes deleted. So a listener of any other user is refused before
-    /// anything is sent. The provider's counterpart in the SDK is --allow-peer-uid.
+    /// A process that poses as the provider could cause nodes to be deleted. So ccm-core refuses a listener of any other user before
+    /// it sends anything. In providers that use the SDK, the counterpart is --allow-peer-uid.
     #[arg(long, value_name = "UID", env = "CCM_PROVIDER_PEER_UID", value_delimiter = ',')]
     pub(super) provider_peer_uid: Vec<u32>,
 }
@@ -28,22 +28,22 @@ pub(super) struct EndpointArgs {
 pub(super) struct ProviderArgs {
     #[command(flatten)]
     endpoint: EndpointArgs,
-    /// How long the provider may be away before this process gives the lease back
+    /// How long the provider may be unavailable before this replica releases the lease
     ///
-    /// While it is away nothing is changed in the cluster either way. After this long another replica, whose provider may be
-    /// well, can take over.
+    /// ccm-core changes nothing in the cluster while the provider is unavailable. After this time another replica, whose provider may
+    /// work, can take over.
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
     provider_grace: Duration,
-    /// Accept this cloud identity in place of the one that the cluster knows
+    /// Accept this cloud identity in place of the one that is recorded in the cluster
     ///
-    /// The first identity that a provider names is remembered in the cluster. Another one (a wrong image, project or region)
-    /// stops everything until it is accepted here.
+    /// ccm-core records the first identity that a provider reports. If a provider reports another one (a wrong image, project or
+    /// region), ccm-core changes nothing until this flag accepts it.
     #[arg(long, value_name = "IDENTITY")]
     accept_cloud_identity: Option<String>,
-    /// The name that the provider must have; empty or "external": any
+    /// Name that the provider must report; by default, and with "external", any name
     #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
     cloud_provider: String,
-    /// Run although the provider reports no cluster ID
+    /// Run even if the provider reports no cluster ID
     #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", value_parser = boolean, action = clap::ArgAction::Set)]
     allow_untagged_cloud: bool,
 }
@@ -56,14 +56,14 @@ pub struct ProviderConfig {
     pub endpoint: Endpoint,
     /// The users that may listen there, besides this process's own and root.
     pub peer_uids: Vec<u32>,
-    /// How long it may be away before the lease is given back.
+    /// How long it may be unavailable before this replica releases the lease.
     #[serde(serialize_with = "serialize_duration")]
     pub grace: Duration,
-    /// The cloud identity that the operator accepts in place of the remembered one.
+    /// The cloud identity that the operator accepts in place of the recorded one.
     pub accept_cloud_identity: Option<String>,
-    /// The name that the provider must have (`--cloud-provider`), if any is demanded.
+    /// The name that the provider must report (`--cloud-provider`); none: any name.
     pub required_name: Option<String>,
-    /// Whether a provider without a cluster ID will do.
+    /// Whether ccm-core runs with a provider that reports no cluster ID.
     pub allow_untagged_cloud: bool,
 }
 

@@ -12,25 +12,25 @@ use crate::names::controllers::SERVICE;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Services")]
 pub(super) struct ServicesArgs {
-    /// How many Services are worked on at the same time; 0: as many as the provider says it can take
+    /// How many Services ccm-core works on at the same time; 0: as many as the provider accepts
     ///
-    /// In Go's cloud-controller-manager it is 1 by default. A number here never exceeds what the provider says.
+    /// The default of upstream's cloud-controller-manager is 1. ccm-core never exceeds the number that the provider accepts.
     #[arg(long, value_name = "N", default_value_t = 0)]
     concurrent_service_syncs: u32,
-    /// Serve Services whose spec.loadBalancerClass is one of these
+    /// Serve Services whose spec.loadBalancerClass is one of these, separated by commas
     ///
-    /// A class that is taken from the list leaves the load balancers of its Services as they are: nothing is changed or removed.
+    /// If a class is removed from the list, ccm-core leaves its load balancers and finalizers unchanged.
     #[arg(long, value_name = "CLASSES", value_delimiter = ',')]
     load_balancer_classes: Vec<String>,
     /// Serve Services without a spec.loadBalancerClass
     #[arg(long, num_args = 0..=1, require_equals = true, default_value = "true", default_missing_value = "true", value_parser = boolean, action = clap::ArgAction::Set)]
     load_balancer_default_class: bool,
-    /// What happens when a load balancer in the cloud is no longer as it was made
+    /// What to do if a load balancer in the cloud differs from its desired state
     ///
-    /// It needs a provider that can plan (PlanLoadBalancer); without one nothing is looked for.
+    /// The provider must support PlanLoadBalancer; without it ccm-core does not look for differences.
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = Drift::Report)]
     load_balancer_drift: Drift,
-    /// How often every load balancer is compared with its Service, spread over this time
+    /// Time within which ccm-core compares every load balancer once with its Service, evenly spread
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = positive_duration)]
     load_balancer_drift_period: Duration,
 }
@@ -39,28 +39,28 @@ pub(super) struct ServicesArgs {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ServicesConfig {
-    /// How many Services are worked on at the same time; none: as many as the provider says it can take.
+    /// How many Services ccm-core works on at the same time; none: as many as the provider accepts.
     pub concurrent_syncs: Option<usize>,
     /// The classes that are served.
     pub classes: BTreeSet<String>,
     /// Whether Services without a class are served.
     pub serve_default_class: bool,
-    /// What happens about drift.
+    /// What to do about drift.
     pub drift: Drift,
-    /// How often every load balancer is looked at for drift.
+    /// Time within which every load balancer is compared once.
     #[serde(serialize_with = "serialize_duration")]
     pub drift_period: Duration,
 }
 
-/// What happens when a load balancer in the cloud is no longer as it was made.
+/// What to do if a load balancer in the cloud differs from its desired state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "camelCase")]
 pub enum Drift {
-    /// An event and a metric say so
+    /// Report it by an event and a metric
     Report,
-    /// It is made right again, and an event and a metric say so
+    /// Restore the desired state, and report it by an event and a metric
     Repair,
-    /// Nobody looks
+    /// Do not compare
     Off,
 }
 
@@ -90,11 +90,11 @@ fn classes(given: &[String]) -> Result<BTreeSet<String>, Invalid> {
 }
 
 fn no_class(class: &str) -> Invalid {
-    let remedy = "give names as spec.loadBalancerClass takes them, such as example.com/internal or internal";
-    Invalid::new("load-balancer-classes", format!("{class:?} is no load balancer class"), remedy)
+    let remedy = "give values that spec.loadBalancerClass accepts, such as example.com/internal or internal";
+    Invalid::new("load-balancer-classes", format!("{class:?} is not a load balancer class"), remedy)
 }
 
-/// The API server's rule for `spec.loadBalancerClass`: a name, before it a DNS name and a slash if it likes.
+/// The API server's rule for `spec.loadBalancerClass`: a name, optionally with a DNS name and a slash as its prefix.
 fn is_class(class: &str) -> bool {
     let (prefix, name) = class.split_once('/').map_or((None, class), |(prefix, name)| (Some(prefix), name));
     let subdomain =
@@ -104,7 +104,7 @@ fn is_class(class: &str) -> bool {
         && prefix.is_none_or(subdomain)
 }
 
-/// Of these bytes and digits, with a letter or digit at both ends.
+/// Whether a text has only these bytes and digits, with a letter or digit at both ends.
 fn is_word(text: &str, allowed: impl Fn(u8) -> bool) -> bool {
     let edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
     let bytes = text.as_bytes();

@@ -1,16 +1,16 @@
-//! What became of every flag that Go's cloud-controller-manager has, v0.36 and v0.37: data, sorted by name. A new flag of Go's is a new row here;
-//! a row becomes [`Class::Honoured`] when a group of arguments takes the flag over.
+//! The class of every flag that upstream's cloud-controller-manager has, v0.36 and v0.37: data, sorted by name. A new upstream flag
+//! is a new row here; a row becomes [`Class::Honoured`] when a group of arguments takes the flag over.
 
 use Class::{Honoured, Ignored, Refused};
 
-/// A flag of Go's.
+/// An upstream flag.
 #[derive(Debug)]
 pub(super) struct Flag {
     /// Its name, without dashes.
     pub(super) name: &'static str,
     /// Whether it takes a value.
     pub(super) shape: Shape,
-    /// What became of it.
+    /// Its class.
     pub(super) class: Class,
     /// Values that ask for what happens here anyway: no warning, no refusal.
     pub(super) harmless: &'static [&'static str],
@@ -25,16 +25,16 @@ pub(super) enum Shape {
     Value,
 }
 
-/// What became of a flag.
+/// What ccm-core does with a flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
-    /// It does here what it does in Go's, as `--help` says.
+    /// It has the effect that it has upstream, as `--help` says.
     Honoured,
-    /// It is accepted with one warning, which says why it does nothing.
+    /// It is accepted with one warning, which says why it has no effect.
     Ignored(&'static str),
     /// It is refused: ignoring it would do harm.
     Refused {
-        /// Why it cannot be.
+        /// Why it cannot be accepted.
         problem: &'static str,
         /// What to do instead.
         remedy: &'static str,
@@ -57,7 +57,7 @@ const fn value(name: &'static str, class: Class, harmless: &'static [&'static st
     Flag { name, shape: Shape::Value, class, harmless }
 }
 
-/// Every flag of Go's.
+/// Every upstream flag.
 #[rustfmt::skip] // one flag a line
 pub(super) const FLAGS: &[Flag] = &[
     boolean("allocate-node-cidrs", CIDRS, &["false"]),
@@ -74,12 +74,12 @@ pub(super) const FLAGS: &[Flag] = &[
     value("cert-dir", TLS, &[""]),
     value("cidr-allocator-type", CIDRS, &[]),
     value("client-ca-file", AUTHENTICATION, &[""]),
-    value("cloud-config", Ignored("the cloud's configuration belongs to the provider sidecar; give the file to that"), &[""]),
+    value("cloud-config", Ignored("the cloud's configuration belongs to the provider sidecar; give the file to the provider"), &[""]),
     value("cloud-provider", Honoured, &[]),
     value("cluster-cidr", Honoured, &[]),
     value("cluster-name", Honoured, &[]),
-    value("concurrent-node-lifecycle-syncs", Ignored("the lifecycle controller judges all nodes together, from batched look-ups, and has its own bound on concurrent writes"), &[]),
-    value("concurrent-node-status-updates", Ignored("--concurrent-node-syncs bounds all writes of cloud-node-controller"), &["0"]),
+    value("concurrent-node-lifecycle-syncs", Ignored("cloud-node-lifecycle-controller judges all nodes together, from batched look-ups, and has its own bound on concurrent writes"), &[]),
+    value("concurrent-node-status-updates", Ignored("--concurrent-node-syncs bounds all concurrent writes of cloud-node-controller"), &["0"]),
     value("concurrent-node-syncs", Honoured, &[]),
     value("concurrent-service-syncs", Honoured, &[]),
     boolean("configure-cloud-routes", ROUTES, &["false"]),
@@ -87,13 +87,13 @@ pub(super) const FLAGS: &[Flag] = &[
     value("controller-start-interval", Ignored("controllers start together; they share their watches and look-ups"), &["0", "0s"]),
     value("controllers", Honoured, &[]),
     boolean("disable-http2-serving", Ignored("health and metrics are plain HTTP/1.1"), &[]),
-    boolean("enable-leader-migration", Refused { problem: "the migration lock of kube-controller-manager is not taken, so both could act at once", remedy: "move the controllers by disabling them in kube-controller-manager first, and leave the flag out" }, &["false"]),
+    boolean("enable-leader-migration", Refused { problem: "ccm-core does not take the migration lock of kube-controller-manager, so both could act at once", remedy: "move the controllers by disabling them in kube-controller-manager first, and leave the flag out" }, &["false"]),
     value("external-cloud-volume-plugin", Ignored("there is no volume controller"), &[""]),
     value("feature-gates", Ignored("ccm-core has no feature gates"), &[""]),
     boolean("help", Honoured, &[]),
     value("http2-max-streams-per-connection", Ignored("health and metrics are plain HTTP/1.1"), &["0"]),
     value("kube-api-burst", Honoured, &[]),
-    value("kube-api-content-type", Ignored("the API server is spoken to in JSON"), &["application/json", ""]),
+    value("kube-api-content-type", Ignored("ccm-core uses JSON with the API server"), &["application/json", ""]),
     value("kube-api-qps", Honoured, &[]),
     value("kubeconfig", Honoured, &[]),
     boolean("leader-elect", Honoured, &[]),
@@ -114,7 +114,7 @@ pub(super) const FLAGS: &[Flag] = &[
     value("min-resync-period", Ignored("watches need no resync; nodes are compared with the cloud every --node-status-update-frequency"), &[]),
     value("node-monitor-period", Honoured, &[]),
     value("node-status-update-frequency", Honoured, &[]),
-    value("node-sync-period", Ignored("it does nothing in Go's either; see --node-status-update-frequency"), &[]),
+    value("node-sync-period", Ignored("it has no effect upstream either; see --node-status-update-frequency"), &[]),
     boolean("permit-address-sharing", Ignored("the listening socket has no options"), &["false"]),
     boolean("permit-port-sharing", Ignored("the listening socket has no options"), &["false"]),
     boolean("profiling", PROFILES, &["false"]),
@@ -132,7 +132,7 @@ pub(super) const FLAGS: &[Flag] = &[
     value("tls-min-version", TLS, &[]),
     value("tls-private-key-file", TLS, &[""]),
     value("tls-sni-cert-key", TLS, &[]),
-    boolean("use-service-account-credentials", Ignored("all controllers share the account of the Pod; its rules are the sum of what they need"), &["false"]),
+    boolean("use-service-account-credentials", Ignored("all controllers share the Pod's service account, which needs the rights of all of them"), &["false"]),
     value("v", Honoured, &[]),
     boolean("version", Honoured, &[]),
     value("vmodule", Ignored("set RUST_LOG for levels by module, such as RUST_LOG=info,ccm_core::provider=debug"), &[""]),
