@@ -3,7 +3,7 @@ use std::error::Error;
 
 /// The error's text, followed by the text of each cause that the line does not contain yet.
 ///
-/// Many errors, kube's and ours among them, have the text of their cause in their own and return the cause as
+/// Many errors, kube's and ccm-core's among them, have the text of their cause in their own and return the cause as
 /// [`Error::source`] too. A printed chain of such errors (`{:#}` of anyhow) repeats a cause once for each of them.
 pub fn line(error: &(dyn Error + 'static)) -> String {
     let mut line = error.to_string();

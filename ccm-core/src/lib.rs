@@ -5,11 +5,11 @@
 //! - [`runtime`]: composition, leader election, the HTTP endpoints, shutdown.
 //! - [`cluster`]: what is watched in Kubernetes, and the only code that writes to it.
 //! - [`provider`]: the port to the cloud provider, and the only code that knows gRPC.
-//! - [`model`]: the plain types that the rest speaks.
+//! - [`model`]: the plain types that the other modules use.
 //! - [`telemetry`]: health, metrics, and which events were sent.
 //! - [`controllers`]: watch, observe, decide, act.
 //!
-//! Beside it, [`causes`] puts an error and its causes into one line.
+//! Besides, [`causes`] puts an error and its causes into one line.
 pub mod causes;
 pub mod cluster;
 pub mod config;

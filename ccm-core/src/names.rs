@@ -1,27 +1,27 @@
-//! Permanent identifiers: taints, labels, annotations, event reasons, names of objects in the cluster. They are Go's wherever
-//! Go has one, so that an existing deployment can be replaced in a rolling way. Nothing here may ever change its value.
+//! Permanent identifiers: taints, labels, annotations, event reasons, names of objects in the cluster. They are
+//! upstream's where upstream has one, so that a rolling update can replace an existing deployment. Nothing here may ever change its value.
 
 /// The namespace of the lease and of this controller's own objects.
 pub const NAMESPACE: &str = "kube-system";
-/// Go's lease, shared so that a Go cloud-controller-manager and ccm-core never lead together.
+/// Upstream's lease, shared so that upstream's cloud-controller-manager and ccm-core never lead at the same time.
 pub const LEASE: &str = "cloud-controller-manager";
 /// The `ConfigMap` that holds what must survive a restart is this and the provider's name.
 pub const STATE_CONFIG_MAP_PREFIX: &str = "ccm-core-";
 
-/// The source of the events of the service controller; Go's, which is not the controller's name.
+/// The source of the events of the service controller; upstream's, which is not the controller's name.
 pub const SERVICE_EVENT_SOURCE: &str = "service-controller";
 /// Keeps a Service until its load balancer is gone.
 pub const LOAD_BALANCER_FINALIZER: &str = "service.kubernetes.io/load-balancer-cleanup";
-/// The Service condition that says how its load balancer stands.
+/// The Service condition with the status of its load balancer.
 pub const LOAD_BALANCER_READY: &str = "LoadBalancerReady";
 
-/// Names of controllers, as in `--controllers` and in Go's metrics.
+/// Names of controllers, as in `--controllers` and in upstream's metrics.
 pub mod controllers {
-    /// Initialises nodes and keeps them right (Go's alias: `cloud-node`).
+    /// Initialises nodes and keeps them up to date (upstream's alias: `cloud-node`).
     pub const NODE: &str = "cloud-node-controller";
-    /// Taints and deletes nodes whose machine stopped or is gone (Go's alias: `cloud-node-lifecycle`).
+    /// Taints and deletes nodes whose machine stopped or is gone (upstream's alias: `cloud-node-lifecycle`).
     pub const NODE_LIFECYCLE: &str = "cloud-node-lifecycle-controller";
-    /// Gives Services their load balancers (Go's alias: `service`).
+    /// Creates and maintains the load balancers of Services (upstream's alias: `service`).
     pub const SERVICE: &str = "service-lb-controller";
 }
 
@@ -59,9 +59,9 @@ pub mod annotations {
     pub const PROVIDED_NODE_IP: &str = "alpha.kubernetes.io/provided-node-ip";
     /// Which labels this controller wrote: a JSON object of label to value.
     pub const APPLIED_LABELS: &str = "ccm-core.dev/applied-labels";
-    /// On a Service: the class that the finalizer stands for; empty means the default.
+    /// On a Service: the class for which ccm-core added the finalizer; empty means the default.
     pub const LOAD_BALANCER_CLASS: &str = "ccm-core.dev/load-balancer-class";
-    /// On the state `ConfigMap`: the id of a tripped breaker that the operator releases.
+    /// On the state `ConfigMap`: the id of a tripped breaker that the operator overrides.
     pub const RELEASE_BREAKER: &str = "ccm-core.dev/release-breaker";
     /// On the lease: provider, accepted cloud identity and epoch of the term, as a JSON object.
     pub const STATE: &str = "ccm-core.dev/state";
@@ -77,9 +77,9 @@ pub mod events {
     pub const DELETING_NODE_FAILED: &str = "DeletingNodeFailed";
     /// A deletion breaker tripped.
     pub const DELETION_BREAKER_TRIPPED: &str = "NodeDeletionBreakerTripped";
-    /// An operator released a deletion breaker.
+    /// An operator overrode a deletion breaker.
     pub const DELETION_BREAKER_RELEASED: &str = "NodeDeletionBreakerReleased";
-    /// A deletion breaker closed by itself: its reason is gone.
+    /// A deletion breaker reset by itself: its reason is gone.
     pub const DELETION_BREAKER_RESET: &str = "NodeDeletionBreakerReset";
     /// Nodes are not deleted for now, and why.
     pub const NODE_DELETION_PAUSED: &str = "NodeDeletionPaused";
@@ -87,9 +87,9 @@ pub mod events {
     pub const INVALID_PROVIDER_ANSWER: &str = "InvalidProviderAnswer";
     /// The addresses that kubelet was told to use are not the machine's.
     pub const INVALID_NODE_IP: &str = "InvalidNodeIP";
-    /// The machine's zone or region is another than the node's label says.
+    /// The machine's zone or region differs from the node's label.
     pub const TOPOLOGY_DRIFT: &str = "TopologyDrift";
-    /// The look-up of a node that waits to be initialised failed in a way that a person must mend.
+    /// The look-up of a node that waits to be initialised failed, and a person must fix the cause.
     pub const CLOUD_LOOKUP_FAILED: &str = "CloudLookupFailed";
     /// Look-ups of nodes that are not ready began to fail.
     pub const NODE_LOOKUPS_FAILING: &str = "NodeLookupsFailing";
@@ -99,9 +99,9 @@ pub mod events {
     pub const AMBIGUOUS_INSTANCE: &str = "AmbiguousInstance";
     /// A load balancer is about to be made or changed.
     pub const ENSURING_LOAD_BALANCER: &str = "EnsuringLoadBalancer";
-    /// A load balancer is as asked.
+    /// A load balancer is in the desired state.
     pub const ENSURED_LOAD_BALANCER: &str = "EnsuredLoadBalancer";
-    /// The targets of a load balancer are the present nodes.
+    /// The targets of a load balancer changed to the present nodes.
     pub const UPDATED_LOAD_BALANCER: &str = "UpdatedLoadBalancer";
     /// The targets of a load balancer could not be changed.
     pub const UPDATE_LOAD_BALANCER_FAILED: &str = "UpdateLoadBalancerFailed";
@@ -113,18 +113,18 @@ pub mod events {
     pub const DELETED_LOAD_BALANCER: &str = "DeletedLoadBalancer";
     /// There is no node that a load balancer could send traffic to.
     pub const UNAVAILABLE_LOAD_BALANCER: &str = "UnAvailableLoadBalancer";
-    /// The load balancer in the cloud is not as it was made.
+    /// The load balancer in the cloud differs from its desired state.
     pub const LOAD_BALANCER_DRIFT: &str = "LoadBalancerDrift";
-    /// The Service's class is not served any more: its load balancer stays as it is.
+    /// The Service's class is no longer served: its load balancer stays unchanged.
     pub const LOAD_BALANCER_CLASS_NOT_SERVED: &str = "LoadBalancerClassNotServed";
-    /// The provider does not serve load balancers: whatever there is stays as it is.
+    /// The provider does not serve load balancers: existing ones stay unchanged.
     pub const LOAD_BALANCERS_UNSUPPORTED: &str = "LoadBalancersUnsupported";
     /// The provider's cloud identity is another than the accepted one.
     pub const CLOUD_IDENTITY_CHANGED: &str = "CloudIdentityChanged";
-    /// Which cloud was accepted is lost, and nodes show that one was.
+    /// The record of the accepted cloud is lost, and nodes show that there was one.
     pub const CLOUD_IDENTITY_LOST: &str = "CloudIdentityLost";
-    /// The state was deleted, emptied or set back while this process leads, and was restored.
+    /// The state was deleted, emptied or set back during a term, and was restored.
     pub const STATE_RESTORED: &str = "StateRestored";
-    /// The provider refused to be led under the epoch of the term.
+    /// The provider refused the epoch of the leadership term.
     pub const LEAD_REFUSED: &str = "LeadRefused";
 }

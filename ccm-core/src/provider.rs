@@ -1,4 +1,4 @@
-//! The provider port: what controllers may ask of a cloud, in the types of [`crate::model`]. Only the modules below know gRPC.
+//! The provider port: the calls that controllers make to a cloud, in the types of [`crate::model`]. Only the modules below know gRPC.
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -29,7 +29,7 @@ pub(crate) mod scripted;
 pub mod session;
 mod zones;
 
-/// How the provider stands. Controllers change nothing unless it is [`ProviderState::Ready`].
+/// The status of the provider. Controllers change nothing unless it is [`ProviderState::Ready`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProviderState {
     /// There is no connection, or no handshake yet; the message says what was tried and why it failed.
@@ -41,7 +41,7 @@ pub enum ProviderState {
     },
     /// It answers, and cannot be used: another protocol version, an invalid description, a wrong name.
     Unusable {
-        /// What is wrong and what would mend it.
+        /// What is wrong, and the remedy.
         message: String,
     },
     /// It is another cloud than the accepted one: everything stops until the operator accepts it.
@@ -54,7 +54,7 @@ pub enum ProviderState {
     /// It could be used, and has completed no handshake for too long: its connection, running calls and look-ups stay, and
     /// nothing new is changed until it completes one.
     Unconfirmed {
-        /// What it said of itself in the last handshake that was completed.
+        /// Its description in the last completed handshake.
         info: Arc<ProviderInfo>,
         /// When that was.
         since: Instant,
@@ -96,43 +96,43 @@ pub trait Instances: Send + Sync + 'static {
     async fn look_up(&self, query: NodeQuery, priority: Priority) -> Result<Answer, ProviderError>;
 }
 
-/// Load balancers. Each mutating call is made under the epoch of a permit of the gate, and is refused by a provider that has
-/// seen a later one. Two calls for one Service at a time are the caller's mistake; the provider serialises them.
+/// Load balancers. Each mutating call carries the epoch of the write guard's permit; a provider that has seen a later epoch refuses
+/// it. Callers must not make two calls for one Service at a time; the provider serialises them.
 #[async_trait]
 pub trait LoadBalancers: Send + Sync + 'static {
-    /// Makes the load balancer be as the Service and the targets ask.
+    /// Brings the load balancer into the state that the Service and the targets describe.
     async fn ensure(&self, epoch: u64, service: &Service, targets: &TargetSet) -> Result<Progress<Ensured>, ProviderError>;
 
-    /// Makes the targets of the existing load balancer be these, and leaves the rest alone.
+    /// Sets the targets of the existing load balancer, and leaves the rest unchanged.
     async fn update(&self, epoch: u64, service: &Service, targets: &TargetSet) -> Result<Progress<Extras>, ProviderError>;
 
     /// Removes the load balancer; nothing to remove is a success. It is never implemented elsewhere.
     async fn delete(&self, epoch: u64, service: &Service) -> Result<Progress<()>, ProviderError>;
 
-    /// What [`Self::ensure`] would do, doing nothing.
+    /// What [`Self::ensure`] would change; it changes nothing.
     async fn plan(&self, service: &Service, targets: &TargetSet) -> Result<Progress<Planned>, ProviderError>;
 
-    /// Every load balancer that is marked as this cluster's.
+    /// Every load balancer with this cluster's ownership tag.
     async fn list(&self) -> Result<Vec<OwnedLoadBalancer>, ProviderError>;
 }
 
 /// Who the provider is.
 #[async_trait]
 pub trait Identity: Send + Sync + 'static {
-    /// Shakes hands again now, publishes what that changes, and answers what the provider said in this very handshake if it
-    /// was judged usable in it. A handshake that is not answered or not judged in time is an error, which changes nothing else.
-    /// Asked before anything is deleted: a sidecar may have been given other credentials without losing its connection.
+    /// Makes another handshake now, publishes what that changes, and returns the provider's description in this handshake if the
+    /// provider was accepted in it. A handshake that is not answered or not judged in time is an error and changes nothing else.
+    /// Called before every deletion: a sidecar can get other credentials without losing its connection.
     async fn confirm(&self) -> Result<Arc<ProviderInfo>, ProviderError>;
 }
 
-/// What the rest of the core thinks of a provider that has described itself: asked at every handshake.
+/// Decides at every handshake whether the core may use the provider that has described itself.
 #[async_trait]
 pub trait Judge: Send + Sync + 'static {
     /// `Ok` if it may be used. Called again at each handshake, so that an operator's acceptance is noticed.
     async fn judge(&self, info: &ProviderInfo) -> Result<(), Verdict>;
 }
 
-/// A judge that accepts every provider: for what only asks, and changes nothing.
+/// A judge that accepts every provider: for commands that change nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct Anyone;
 
@@ -146,7 +146,7 @@ impl Judge for Anyone {
 /// Why a provider may not be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is the wrong one, or lacks something; the message says what would mend it.
+    /// It is the wrong one, or lacks something; the message names the remedy.
     Unusable(String),
     /// It is another cloud than the accepted one.
     IdentityChanged {
@@ -160,20 +160,20 @@ pub enum Verdict {
 /// What to do about a failed call; decided in one place, `provider/classify.rs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// A repeat will fail alike until a person changes something; retry slowly.
+    /// A retry fails in the same way until a person changes something; retry slowly.
     Terminal,
-    /// A repeat may succeed, not before `after` if the provider knows.
+    /// A retry may succeed, but not before `after` if the provider gives it.
     Retry {
         /// The provider's `RetryInfo`.
         after: Option<Duration>,
     },
     /// The provider does not serve this.
     Unsupported,
-    /// Nobody knows whether it was carried out (a lost connection, a deadline).
+    /// It is unknown whether the call was carried out (a lost connection, a deadline).
     Unknown,
 }
 
-/// Why a provider could not answer. It never means "is not there".
+/// Why a provider could not answer. It never means "does not exist".
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[error("{message} ({reason})")]
 pub struct ProviderError {
@@ -186,19 +186,19 @@ pub struct ProviderError {
 }
 
 impl ProviderError {
-    /// Whether the cloud limits the rate of all calls. A bare RESOURCE_EXHAUSTED does not say that: gRPC libraries answer it to a
-    /// message that is too large.
+    /// Whether the cloud limits the rate of all calls. A bare RESOURCE_EXHAUSTED does not mean that: gRPC libraries also return it
+    /// for a message that is too large.
     pub fn is_rate_limit(&self) -> bool {
         self.reason == "RATE_LIMITED"
     }
 
-    /// Whether there was no provider to answer, or none any more: nothing is wrong with what was asked.
+    /// Whether there was no provider to answer, or it went away: nothing is wrong with the call itself.
     pub fn is_absence(&self) -> bool {
         matches!(self.reason.as_str(), classify::CONNECTION_LOST | "PROVIDER_NOT_READY" | "STOPPED")
     }
 
-    /// Whether the provider failed at this very call, as the contract's tables say of these codes. Another call may succeed,
-    /// which none does where the cloud is away.
+    /// Whether the provider failed at this one call, as the contract's tables define for these codes. Other calls may succeed; none
+    /// succeeds while the cloud is away.
     pub fn is_defect(&self) -> bool {
         matches!(self.reason.as_str(), "INTERNAL" | "UNKNOWN" | "NOT_FOUND" | "DATA_LOSS")
     }

@@ -52,19 +52,19 @@ pub enum RunError {
     /// Health and metrics cannot be served.
     #[error(transparent)]
     Serving(#[from] serving::ServingError),
-    /// A task of the process ended although nothing had asked it to. The lease was given back.
+    /// A task of the process ended unexpectedly. The lease was released.
     #[error("{0}; the process ends to be started again")]
     Task(#[from] Ended),
 }
 
-/// Runs until `shutdown` is cancelled: then the controllers stop, running writes end, the lease is given back, and the last events
-/// are written. The same, and an error, where a task of the process ends early.
+/// Runs until `shutdown` is cancelled: then the controllers stop, running writes end, the lease is released, and the last events
+/// are written. If a task of the process ends early, the same happens, with an error.
 pub async fn run(config: Config, shutdown: CancellationToken) -> Result<(), RunError> {
     config.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
     let mut registry = Registry::default();
     let metrics = Metrics::new(&mut registry);
     let health = Health::default();
-    health.set(candidacy::CONCERN, Check::Failed("the provider has not been connected to yet".to_owned()));
+    health.set(candidacy::CONCERN, Check::Failed("there is no connection to the provider yet".to_owned()));
     let mut background = Supervisor::new(health.liveness().clone());
     serve(&config, &health, registry, &mut background).await?;
     let clients = kubernetes::clients(&config.kubernetes).await?;
@@ -241,7 +241,7 @@ impl Parts {
     }
 }
 
-/// Leads whenever the provider can be used, in one term that is renewed for as long.
+/// Leads while the provider can be used, in one term that it renews.
 async fn lead_alone(
     identity: &str,
     mut candidates: watch::Receiver<bool>,

@@ -1,6 +1,6 @@
-//! Events for people. They are written in the background, never hold up the work that they tell of, and are dropped
-//! (and counted in the log) rather than pile up. Warnings go first; the others are paced, so that the good news of thousands of
-//! nodes does not take the API server from the nodes themselves.
+//! Events for people. A background task writes them, so that they never delay the work that they report, and drops and counts
+//! events rather than queue them without a bound. Warnings go first; Normal events are rate-limited, so that the events of
+//! thousands of nodes leave the API server to the nodes themselves.
 #[cfg(test)]
 mod tests;
 
@@ -22,7 +22,7 @@ use crate::model::service::Service;
 
 /// How many events may wait to be written.
 const QUEUE: usize = 16_384;
-/// The time between two events that are no warnings.
+/// The time between two Normal events.
 const PACE: Duration = Duration::from_millis(20);
 /// How long after a write without an answer the event is written once more.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -63,7 +63,7 @@ impl From<&Service> for Subject {
 pub enum Grade {
     /// For the record.
     Normal,
-    /// Somebody should look.
+    /// A person should look.
     Warning,
 }
 
@@ -80,7 +80,7 @@ pub struct Note {
     pub message: String,
 }
 
-/// Where controllers put events. Clones share the queue.
+/// The queue of events. Clones share it.
 #[derive(Clone)]
 pub struct Events {
     queue: mpsc::Sender<Note>,
@@ -139,7 +139,7 @@ impl Events {
 struct Waiting {
     queue: mpsc::Receiver<Note>,
     plain: VecDeque<Note>,
-    /// How many there was no room for, since that was last said.
+    /// How many events were dropped since the last log line about that.
     dropped: Arc<AtomicU64>,
 }
 
@@ -160,11 +160,11 @@ impl Waiting {
         }
     }
 
-    /// Says how many were dropped, once for all of them, when there is room again.
+    /// Logs how many events were dropped, once for all of them, when there is room again.
     fn report_dropped(&self) {
         if self.plain.len() < QUEUE / 2 && self.dropped.load(Ordering::Relaxed) > 0 {
             let dropped = self.dropped.swap(0, Ordering::Relaxed);
-            tracing::warn!(dropped, "too many events were waiting; some were dropped");
+            tracing::warn!(dropped, "the queue of events was full; events were dropped");
         }
     }
 }

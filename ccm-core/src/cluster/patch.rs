@@ -1,5 +1,5 @@
-//! Writes to nodes and Services. Every one asks the gate first, names the very object it means by UID, and fails rather than
-//! overwrite what it has not seen.
+//! Writes to nodes and Services. Each write asks the write guard first, names its object by UID, and fails rather than overwrite a
+//! version that was not read.
 mod nodes;
 mod services;
 
@@ -32,12 +32,12 @@ pub enum WriteError {
 }
 
 impl WriteError {
-    /// Whether no answer came at all: the API server is away, which is said once for all.
+    /// Whether no answer came at all: the API server is away, which `presence` logs once.
     pub fn is_unanswered(&self) -> bool {
         matches!(self, Self::Api(error) if presence::is_unanswered(error))
     }
 
-    /// Whether the API server refused what was to be written, so that a repeat fails alike until somebody changes something.
+    /// Whether the API server refused the write, so that a retry fails in the same way until a person changes something.
     pub fn is_refused(&self) -> bool {
         let retryable = |code| matches!(code, 408 | 425 | 429);
         matches!(self, Self::Api(kube::Error::Api(status)) if (400..500).contains(&status.code) && !retryable(status.code))
@@ -54,7 +54,7 @@ impl From<kube::Error> for WriteError {
     }
 }
 
-/// Waits while the API server is away, and then asks the gate: what it said before is too old.
+/// Waits while the API server is away, and then asks the write guard: an earlier answer is too old.
 async fn allowed(presence: &Presence, gate: &Gate) -> Result<(), WriteError> {
     presence.present().await;
     gate.check()?;
@@ -65,7 +65,7 @@ fn params() -> PatchParams {
     PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() }
 }
 
-/// The part of a patch's metadata that makes it hold for one version of one object.
+/// The part of a patch's metadata that restricts it to one version of one object.
 fn identity(uid: &str, resource_version: &str) -> Map<String, Value> {
     let mut metadata = Map::new();
     metadata.insert("uid".into(), json!(uid));

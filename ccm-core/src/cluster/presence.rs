@@ -1,5 +1,5 @@
-//! Whether the API server is there at all, found out by one probe for everybody. What waits for it goes on when it is back.
-//! It is away while nothing answers by HTTP: a refusal or a server error is an answer, and concerns the request alone.
+//! Whether the API server is reachable, determined by one probe for all clients. Waiting requests continue when it is back. It is
+//! away while it gives no HTTP response: a refusal or a server error is a response, and concerns only its request.
 use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// How long a probe may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What is known of it. Clones share it.
+/// Whether it is away. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Presence {
     away: Arc<watch::Sender<bool>>,
@@ -21,14 +21,14 @@ pub struct Presence {
 }
 
 impl Default for Presence {
-    /// It is there as long as nobody probes.
+    /// It counts as reachable while there is no probe.
     fn default() -> Self {
         Self { away: Arc::new(watch::Sender::new(false)), unanswered: Arc::default() }
     }
 }
 
 impl Presence {
-    /// A request was not answered: the probe finds out whether that is so for all.
+    /// A request was not answered: the probe determines whether the API server is away.
     pub fn doubt(&self) {
         self.unanswered.notify_one();
     }
@@ -58,7 +58,7 @@ impl Presence {
             self.unanswered.notified().await;
             let Err(error) = probe(&client).await else { continue };
             let since = Instant::now();
-            tracing::warn!(error, "the API server is away; what is to be read or written waits for it");
+            tracing::warn!(error, "the API server is away; reads and writes wait for it");
             self.away.send_replace(true);
             while probe(&client).await.is_err() {
                 sleep(PAUSE).await;

@@ -1,5 +1,5 @@
 //! For tests of stages: an API server in memory that checks UIDs, versions and preconditions as the real one does, fails where
-//! it is told to, and remembers what it was asked. It validates nothing, and of objects it knows no more than what
+//! a test wants it to, and records its requests. It validates nothing, and of objects it knows no more than what
 //! `scripted/objects.rs` and the lists in `scripted/merge.rs` say.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::missing_panics_doc)]
 mod merge;

@@ -21,31 +21,31 @@ pub use term_store::{Beginning, TermStore};
 use super::events::Subject;
 use crate::names;
 
-/// How many deletions that count against no budget are kept for people to look at. A ConfigMap holds 1 MiB.
+/// How many deletions outside of the budget are kept for people to read. The limit of a ConfigMap is 1 MiB.
 const UNCOUNTED_KEPT: usize = 500;
 
-/// Everything that is kept. A default one is empty and not yet in the cluster.
+/// The complete state. The default is empty and not yet in the cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
     /// The identity of the cloud that this cluster trusts; `None` before the first handshake.
     pub accepted_identity: Option<String>,
     /// The epoch of the latest term of leadership.
     pub epoch: u64,
-    /// The nodes deleted lately, written before each DELETE. `None` if nobody has begun a history: whether that is a first
-    /// installation or a loss is for [`State::begin_history`].
+    /// The recently deleted nodes, written before each DELETE. `None` if there is no history yet: [`State::begin_history`]
+    /// distinguishes a first installation from a loss.
     pub deletions: Option<Vec<Deletion>>,
-    /// Until then nothing is deleted for mere absence, because an earlier history was lost.
+    /// Until then no node is deleted only because its machine is absent, because an earlier history was lost.
     pub budget_spent_until: Option<Timestamp>,
     /// The breakers that are tripped.
     pub trips: Vec<Trip>,
-    /// The breakers that an operator released within the last window.
+    /// The manual overrides within the last window.
     pub releases: Vec<Release>,
     /// The value of the annotation `ccm-core.dev/release-breaker`; saving `None` removes it.
     pub release_request: Option<String>,
     object: Option<Object>,
 }
 
-/// What the ConfigMap holds, as far as it can be read.
+/// The content of the ConfigMap, as far as it can be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stored {
     /// The identity of the cloud that this cluster trusts, if there is one.
@@ -69,7 +69,7 @@ impl Stored {
         })
     }
 
-    /// With its breakers, and without what an old copy would give back: a budget that is not spent, and releases.
+    /// With its breakers, and without the parts that an old copy would restore wrongly: an unspent budget, and manual overrides.
     #[must_use]
     fn without_history(mut self) -> Self {
         if let Ok(history) = &mut self.history {
@@ -86,7 +86,7 @@ impl Stored {
     }
 }
 
-/// What was deleted, and what holds.
+/// The deletions, the breakers and the manual overrides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct History {
     deletions: Option<Vec<Deletion>>,
@@ -135,34 +135,34 @@ pub struct Deletion {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
-    /// The cloud does not know the machine, and nothing marked the node for removal. The only cause that a budget counts.
+    /// The cloud does not know the machine, and the removal was not planned. The only cause that a budget counts.
     Absent,
     /// The cloud knows that the machine was deleted.
     Deleted,
     /// A planned removal: the node was cordoned, or tainted by cluster-autoscaler, while it was Ready.
     #[serde(alias = "meant-to-go")]
     Planned,
-    /// An operator released the breaker that blocked it.
+    /// An operator overrode the breaker that blocked it.
     Released,
 }
 
-/// The rule that tripped a breaker. It says which deletions the breaker blocks, and when it closes by itself.
+/// The rule that tripped a breaker. It determines which deletions the breaker blocks, and when it resets by itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rule {
-    /// More machines are not known than the budget allows. Blocks mere absence.
+    /// More machines are absent than the budget allows. Blocks the deletion of nodes whose machine is absent.
     #[default]
     Budget,
-    /// The provider does not find enough of the other nodes' machines. Blocks absence, also of planned removals.
+    /// The provider does not find enough of the other nodes' machines. Blocks the same, planned removals included.
     NotFound,
-    /// The provider says of too many other nodes' machines that they are deleted. Blocks everything.
+    /// The provider reports too many of the other nodes' machines as deleted. Blocks every deletion.
     NotAlive,
-    /// The provider denies the machines of Ready nodes. Blocks everything.
+    /// The provider denies the machines of Ready nodes. Blocks every deletion.
     ReadyDenied,
 }
 
 impl Rule {
-    /// Whether a breaker that this rule tripped blocks a deletion for this cause. A release always counts.
+    /// Whether a breaker that this rule tripped blocks a deletion for this cause. A manual override is never blocked.
     pub fn blocks(self, cause: Cause) -> bool {
         match cause {
             Cause::Released => false,
@@ -183,7 +183,7 @@ impl Rule {
     }
 }
 
-/// How much of the cluster a breaker concerns.
+/// The part of the cluster that a breaker covers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
@@ -203,21 +203,21 @@ impl Scope {
     }
 }
 
-/// A breaker that is tripped: within its scope nothing is deleted for a cause that its rule blocks.
+/// A tripped breaker: within its scope no node is deleted for a cause that its rule blocks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trip {
-    /// What the operator names to release it.
+    /// The id that the operator names to override it.
     pub id: String,
     /// Which rule tripped it.
     #[serde(default)]
     pub rule: Rule,
     /// Where it blocks.
     pub scope: Scope,
-    /// What was seen, for people.
+    /// The reason, for people.
     pub reason: String,
-    /// How many nodes it concerns.
+    /// How many nodes it lists.
     pub count: usize,
-    /// They by name, with their UIDs, in full up to some thousands. A release is for exactly these.
+    /// These nodes: UIDs by name, complete up to some thousands. A manual override covers exactly these.
     pub nodes: BTreeMap<String, String>,
     /// When it tripped.
     pub at: Timestamp,
@@ -257,12 +257,12 @@ impl Trip {
     }
 }
 
-/// A breaker that an operator released: its nodes may go without a budget, for one window.
+/// A breaker that an operator overrode: its nodes may be deleted without a budget, for one window.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Release {
     /// The trip's id.
     pub id: String,
-    /// When it was released.
+    /// When the operator overrode it.
     pub at: Timestamp,
     /// The nodes that the trip listed: UIDs by name.
     pub nodes: BTreeMap<String, String>,
@@ -320,7 +320,7 @@ impl State {
         self.releases.retain(|release| within(release.at, now, window));
     }
 
-    /// Carries out what the annotation asks for: the trip of that id becomes a release. Another id does nothing.
+    /// Carries out the manual override that the annotation requests, if it names the id of a trip.
     pub fn take_release(&mut self, now: Timestamp) -> Option<Trip> {
         let requested = self.release_request.as_deref()?;
         let index = self.trips.iter().position(|trip| trip.id == requested)?;

@@ -1,4 +1,4 @@
-//! What is asked about machines, and what is answered.
+//! Queries about machines, and their answers.
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::node::{Address, Node};
 use super::provider_info::ProviderInfo;
 
-/// Which machine is meant; see `InstanceQuery` in the contract.
+/// Which machine to look up; see `InstanceQuery` in the contract.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeQuery {
     /// The node's name.
@@ -18,14 +18,14 @@ pub struct NodeQuery {
     pub system_uuid: Option<String>,
     /// The node's present addresses.
     pub addresses: Vec<Address>,
-    /// The labels that the provider asked for.
+    /// The labels that the provider requests.
     pub labels: BTreeMap<String, String>,
-    /// The annotations that the provider asked for.
+    /// The annotations that the provider requests.
     pub annotations: BTreeMap<String, String>,
 }
 
 impl NodeQuery {
-    /// The question about a node, with the labels and annotations that this provider reads.
+    /// The query for a node, with the labels and annotations that this provider reads.
     pub fn about(node: &Node, provider: &ProviderInfo) -> Self {
         Self {
             node_name: node.name.clone(),
@@ -83,20 +83,20 @@ pub struct Warning {
     pub message: String,
 }
 
-/// What the cloud says of a machine. "Could not find out" is an error, not one of these.
+/// What the cloud knows of a machine. "Could not be determined" is an error, not one of these.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lookup {
     /// Known.
     Found(Box<Instance>),
-    /// The cloud was asked and does not know it.
+    /// The cloud answered that it does not know it.
     NotFound,
-    /// Somebody else's; the provider's word for the log.
+    /// It belongs to another provider; this provider's message for the log.
     NotMine(String),
-    /// Several fit: their ids.
+    /// Several machines match: their ids.
     Ambiguous(Vec<String>),
 }
 
-/// An answer, with what is needed to judge how much it is worth.
+/// An answer, with the data that decides whether it counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// The answer.

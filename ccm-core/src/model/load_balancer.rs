@@ -1,4 +1,4 @@
-//! What is asked about load balancers, and what is answered.
+//! Load balancers, and the results of calls about them.
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -35,7 +35,7 @@ pub struct Ingress {
 /// Where clients reach a load balancer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IngressAddress {
-    /// An IP address, and how its traffic arrives at nodes; `None` leaves that to Kubernetes, which says VIP.
+    /// An IP address, and how its traffic arrives at nodes; `None` leaves that to Kubernetes, whose default is VIP.
     Ip(IpAddr, Option<IpMode>),
     /// A DNS name.
     Hostname(String),
@@ -90,19 +90,19 @@ pub struct PortStatus {
     pub error: Option<String>,
 }
 
-/// How a call ended that was not refused.
+/// The result of a call that did not fail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress<T> {
-    /// It is as was asked.
+    /// The load balancer is in the desired state.
     Done(T),
-    /// The cloud is at work on it; the same call again, after `poll_after`, learns how far it is.
+    /// The cloud is still working on it; the same call, repeated after `poll_after`, returns the progress.
     InProgress {
-        /// When asking again is of use.
+        /// When to repeat the call.
         poll_after: Duration,
-        /// What is being waited for; may be empty.
+        /// What the cloud is doing; may be empty.
         message: String,
     },
-    /// Somebody else makes the load balancers of such Services; the provider's word for the log.
+    /// Another controller creates the load balancers of such Services; the provider's message for the log.
     ImplementedElsewhere(String),
 }
 
@@ -120,29 +120,29 @@ pub struct Ensured {
 pub struct Extras {
     /// Things the user should know, those included that were wrong in the answer itself.
     pub warnings: Vec<Warning>,
-    /// Annotations that the Service shall get; only such as the provider declared.
+    /// Annotations for the Service; only those that the provider declared.
     pub annotations: BTreeMap<String, String>,
 }
 
 /// What Ensure would do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Planned {
-    /// Nothing: this is how it stands.
+    /// Nothing; this is the present load balancer.
     AsAsked(Ensured),
     /// These changes, in words; never empty.
     Changes(Vec<String>),
 }
 
-/// A load balancer in the cloud that is marked as this cluster's.
+/// A load balancer in the cloud that has this cluster's ownership tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnedLoadBalancer {
     /// Its name in the cloud.
     pub name: String,
-    /// The UID of the Service that it is marked with.
+    /// The UID of the Service in the tag.
     pub service_uid: Option<String>,
-    /// That Service's namespace, where the mark has it.
+    /// That Service's namespace, if the tag has it.
     pub service_namespace: Option<String>,
-    /// That Service's name, where the mark has it.
+    /// That Service's name, if the tag has it.
     pub service_name: Option<String>,
     /// Its addresses.
     pub status: LoadBalancerStatus,

@@ -1,4 +1,4 @@
-//! A Kubernetes Service, with all that providers read of it. Plain data: what follows from it is decided elsewhere.
+//! A Kubernetes Service, with all that providers read of it. Plain data, without decisions.
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
@@ -61,7 +61,7 @@ pub struct Service {
     pub cluster_ips: Vec<String>,
     /// `status.loadBalancer`.
     pub status: LoadBalancerStatus,
-    /// Our own entry of `status.conditions`.
+    /// ccm-core's entry of `status.conditions`.
     pub condition: Option<Condition>,
 }
 
@@ -71,7 +71,7 @@ impl Service {
         format!("{}/{}", self.namespace, self.name)
     }
 
-    /// Whether it holds the finalizer that keeps it until its load balancer is gone.
+    /// Whether it has the finalizer that keeps it until its load balancer is removed.
     pub fn has_finalizer(&self) -> bool {
         self.finalizers.iter().any(|it| it == names::LOAD_BALANCER_FINALIZER)
     }
@@ -84,7 +84,7 @@ pub struct ServicePort {
     pub name: String,
     /// The protocol.
     pub protocol: Protocol,
-    /// The user's word for what is spoken on it.
+    /// The application protocol that the user names.
     pub app_protocol: Option<String>,
     /// The port that clients use.
     pub port: u16,
@@ -135,13 +135,13 @@ pub enum SessionAffinity {
 /// The Service condition [`names::LOAD_BALANCER_READY`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
-    /// Whether the load balancer is as asked.
+    /// Whether the load balancer is in the desired state.
     pub ready: bool,
     /// A word in CamelCase.
     pub reason: String,
     /// The provider's words.
     pub message: String,
-    /// `metadata.generation` of the Service that it speaks of.
+    /// `metadata.generation` of the Service that it refers to.
     pub observed_generation: i64,
     /// When `ready` last changed.
     pub since: Timestamp,

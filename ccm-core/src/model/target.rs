@@ -17,13 +17,13 @@ pub struct Target {
     pub uid: String,
     /// `spec.providerID`.
     pub provider_id: Option<String>,
-    /// The labels that the provider asked for.
+    /// The labels that the provider requests.
     pub labels: BTreeMap<String, String>,
-    /// The annotations that the provider asked for.
+    /// The annotations that the provider requests.
     pub annotations: BTreeMap<String, String>,
-    /// The taints that the provider asked for; never with the time at which they were added.
+    /// The taints that the provider requests; never with the time at which they were added.
     pub taints: Vec<Taint>,
-    /// The conditions that the provider asked for.
+    /// The conditions that the provider requests.
     pub conditions: Vec<Condition>,
     /// `status.addresses`.
     pub addresses: Vec<Address>,
@@ -113,7 +113,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
-/// Feeds what `Hash` says of a value to a hash that is wide enough to name it by.
+/// Feeds the `Hash` of a value to a hash that is wide enough to be the set's name.
 struct Content(Sha256);
 
 impl Hasher for Content {
@@ -121,7 +121,7 @@ impl Hasher for Content {
         self.0.update(bytes);
     }
 
-    /// Nothing asks for it: the name is the whole digest.
+    /// Never called: the name is the whole digest.
     fn finish(&self) -> u64 {
         0
     }

@@ -1,4 +1,4 @@
-//! A term of leadership.
+//! A leadership term.
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use super::provider_info::ProviderInfo;
 pub struct Term {
     /// Grows with every change of leader; constant through renewals.
     pub epoch: u64,
-    /// The cloud that the term began with. Another one ends it, also one that the operator accepts.
+    /// The cloud that the term began with. Another one ends the term, even if the operator accepts it.
     pub cloud: Arc<Cloud>,
     /// This process's name in the lease.
     pub holder: Arc<str>,

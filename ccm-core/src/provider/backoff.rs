@@ -1,4 +1,4 @@
-//! Delays that grow, with jitter, between attempts that go on for ever. It waits for nothing itself.
+//! Increasing delays, with jitter, between an unlimited number of attempts. It does not wait itself.
 use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};

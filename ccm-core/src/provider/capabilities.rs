@@ -1,4 +1,4 @@
-//! Whether a call may be made at all: how the provider stands, and what it serves. It makes no call.
+//! Whether a call is possible at all: the provider's status, and what it serves. It makes no call.
 use crate::model::provider_info::{Capability, ProviderInfo};
 
 use super::{Outcome, ProviderError, ProviderState};
@@ -28,7 +28,7 @@ pub fn require(info: &ProviderInfo, capability: Capability) -> Result<(), Provid
     Err(ProviderError { outcome: Outcome::Unsupported, reason: "NOT_IMPLEMENTED".to_owned(), message })
 }
 
-/// The error of a call that is not made because of how the provider stands.
+/// The error of a call that is not made because of the provider's status.
 pub fn standing(state: &ProviderState) -> ProviderError {
     let message = match state {
         ProviderState::Disconnected { message, .. } => format!("the provider is not connected: {message}"),
@@ -44,7 +44,7 @@ pub fn standing(state: &ProviderState) -> ProviderError {
     retry("PROVIDER_NOT_READY", message)
 }
 
-/// An error after which a repeat may succeed.
+/// An error after which a retry may succeed.
 pub fn retry(reason: &str, message: impl Into<String>) -> ProviderError {
     ProviderError { outcome: Outcome::Retry { after: None }, reason: reason.to_owned(), message: message.into() }
 }

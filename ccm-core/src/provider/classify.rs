@@ -1,4 +1,4 @@
-//! From a gRPC status or an item's error to what is to be done: the one place that decides it, row by row as in the
+//! From a gRPC status or an item's error to its outcome: the one place that decides it, row by row as in the
 //! contract's error tables.
 use std::error::Error;
 use std::time::Duration;
@@ -42,7 +42,7 @@ pub fn item(item: &v1::ItemError) -> ProviderError {
         Code::Ok => {
             error(Code::Internal, reason, after, &format!("the provider gave an error with the code OK: {}", item.message))
         }
-        // Of the one object: that the method is served, the other results say.
+        // It concerns this one object: the other results show that the method is served.
         Code::Unimplemented => {
             ProviderError { outcome: Outcome::Terminal, ..error(Code::Unimplemented, reason, after, &item.message) }
         }
@@ -50,12 +50,12 @@ pub fn item(item: &v1::ItemError) -> ProviderError {
     }
 }
 
-/// Whether this end made the status up because the connection broke; a provider's own statuses have no source.
+/// Whether this process created the status because the connection broke; a provider's own statuses have no source.
 pub fn is_lost(status: &Status) -> bool {
     status.source().is_some()
 }
 
-/// What a failed connection has to say, from the outermost cause to the innermost.
+/// The causes of a failed connection, from the outermost to the innermost.
 pub fn chain(error: &dyn Error) -> String {
     let mut causes = Vec::new();
     let mut next = error.source();
@@ -75,7 +75,7 @@ pub fn reason(status: &Status) -> Option<String> {
     (well_formed && !info.reason.is_empty()).then_some(info.reason)
 }
 
-/// The highest epoch that a provider has seen, as it says when it refuses a lower one.
+/// The highest epoch that a provider has seen, which it reports when it refuses a lower one.
 pub fn highest_epoch(status: &Status) -> Option<u64> {
     let info = status.get_details_error_info().filter(|info| info.domain == DOMAIN)?;
     info.metadata.get(HIGHEST_EPOCH)?.parse().ok()
@@ -91,13 +91,13 @@ fn error(code: Code, reason: Option<String>, after: Option<Duration>, message: &
 fn outcome(code: Code, reason: Option<&str>, after: Option<Duration>) -> Outcome {
     match (code, reason) {
         (Code::Unimplemented, _) => Outcome::Unsupported,
-        // Mended by this core itself: the next term, the node set sent again, a smaller batch.
+        // This core fixes these itself: by the next term, by sending the node set again, by a smaller batch.
         (_, Some("NOT_LEADING" | "NODE_SET_UNKNOWN" | "BATCH_TOO_LARGE")) => Outcome::Retry { after },
         (_, Some("QUOTA_EXCEEDED" | "PROTOCOL_VERSION_UNSUPPORTED")) => Outcome::Terminal,
         (Code::Unavailable | Code::Aborted | Code::ResourceExhausted | Code::Internal | Code::DataLoss, _) => {
             Outcome::Retry { after }
         }
-        // Not "it is not there", which is a typed result: a provider that could not find something that it needs.
+        // Not "does not exist", which is a typed result: the provider could not find something that it needs.
         (Code::NotFound, _) => Outcome::Retry { after },
         (Code::DeadlineExceeded | Code::Cancelled | Code::Unknown | Code::Ok, _) => Outcome::Unknown,
         _ => Outcome::Terminal,

@@ -117,7 +117,7 @@ fn answer(query: &NodeQuery, index: usize, result: v1::InstanceResult, context: 
             (Lookup::Found(Box::new(found)), needed()?)
         }
         Some(Outcome::NotFound(_)) => (Lookup::NotFound, needed()?),
-        // Where the contract asks for no time, none is newer than any other.
+        // Where the contract requires no time, no answer is newer than another.
         Some(Outcome::NotMine(it)) => {
             (Lookup::NotMine(classify::shorten(&it.message).to_owned()), observed_at.unwrap_or_default())
         }

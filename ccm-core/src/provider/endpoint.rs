@@ -1,4 +1,4 @@
-//! Where the provider listens. Only Unix sockets: what crosses it is worth a cloud account.
+//! Where the provider listens. Only Unix sockets: the traffic controls a cloud account.
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -29,7 +29,7 @@ impl serde::Serialize for Endpoint {
     }
 }
 
-/// Why a text is no endpoint.
+/// Why a text is not an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EndpointError {
     /// Another scheme, or a relative path.

@@ -36,9 +36,9 @@ pub struct Deadlines {
     pub read: Duration,
     /// Calls that change the cloud.
     pub mutation: Duration,
-    /// A connection ends when nothing at all was answered on it for so long, and a handshake went unanswered meanwhile.
+    /// A connection ends when it had no answer at all for this time, including to a handshake.
     pub silence: Duration,
-    /// Nothing is changed any more when no handshake was answered and judged for so long.
+    /// The core begins no change when no handshake was answered and accepted for this time.
     pub confirmation: Duration,
 }
 
@@ -61,19 +61,19 @@ pub struct Shared {
     pub deadlines: Deadlines,
     /// Where calls are counted.
     pub metrics: ProviderMetrics,
-    /// Woken by a call whose failure asks for a handshake soon: refused credentials, a deadline.
+    /// Notified by a call whose failure needs an early handshake: refused credentials, a deadline.
     pub doubt: Arc<Notify>,
 }
 
 /// A live or a dead connection; clones share it.
 ///
 /// No HTTP/2 pings are sent: gRPC servers of other languages end a connection that pings while idle. A provider that dies
-/// closes its socket, which is seen at once, and one that hangs answers no handshake and nothing else. A call that is late is
-/// reset alone: the connection and its other calls go on.
+/// closes its socket, which is seen at once, and one that hangs answers no handshake and nothing else. Only a late call itself is
+/// reset: the connection and its other calls continue.
 #[derive(Clone, Debug)]
 pub struct Connection {
     channel: Channel,
-    /// Cancelled with `ended`, and before it where the provider drains: no further call is taken.
+    /// Cancelled with `ended`, or earlier if the provider drains: the connection takes no further call.
     closed: CancellationToken,
     ended: CancellationToken,
     answered: Arc<Mutex<Instant>>,
@@ -144,7 +144,7 @@ impl Connection {
         self.channel.clone()
     }
 
-    /// Which node sets the provider holds.
+    /// Which node sets the provider has.
     pub fn node_sets(&self) -> &NodeSets {
         &self.node_sets
     }

@@ -1,4 +1,4 @@
-//! Passes on which machines the provider saw change. A hint makes somebody look; nothing is decided from it.
+//! Passes on which machines the provider saw change. A hint causes a look-up; nothing is decided from it.
 use std::time::Duration;
 
 use ccm_proto::v1;
@@ -59,7 +59,7 @@ async fn follow(provider: &Live, hints: &broadcast::Sender<Hint>, backoff: &mut 
     while let Some(seen) = stream.message().await? {
         provider.connection.heard();
         backoff.reset();
-        // Without a receiver nobody needs to know.
+        // Without a receiver the hint is not needed.
         drop(hints.send(Hint { node_names: seen.node_names, provider_ids: seen.provider_ids }));
     }
     Ok(())

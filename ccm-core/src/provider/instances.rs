@@ -1,4 +1,4 @@
-//! Batches over whichever provider is connected. An answer counts only if the same cloud is still behind the socket.
+//! Batches to the connected provider. An answer counts only if the same cloud is still behind the socket.
 use std::sync::Arc;
 
 use async_trait::async_trait;

@@ -1,5 +1,5 @@
-//! Tells the provider that this process leads, for exactly as long as it does: one stream per term and connection. It says how
-//! the provider took that, and changes no epoch: a refused one is for whoever runs the term.
+//! Announces to the provider that this process leads, for exactly as long as it does: one stream per term and connection. It
+//! reports whether the provider accepts that, and changes no epoch: the code that runs the term handles a refused one.
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ mod tests;
 const FAREWELL: Duration = Duration::from_secs(1);
 /// The longest `valid_for` that the contract allows.
 const LONGEST: Duration = Duration::from_hours(1);
-/// A stream that lasted so long was a good one.
+/// A stream that lasted this long was a good one.
 const LASTING: Duration = Duration::from_secs(30);
 /// How long a provider is led on a connection that takes no more calls: the longest grace of a provider and its last answer.
 const DRAIN: Duration = Duration::from_mins(2);
@@ -35,7 +35,7 @@ const ATTEMPTS: u32 = 5;
 
 type Terms = watch::Receiver<Option<Term>>;
 
-/// How the provider took the term of leadership.
+/// Whether the provider accepts the leadership term.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum LeadStatus {
     /// The provider has not answered yet.

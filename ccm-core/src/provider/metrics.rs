@@ -56,11 +56,15 @@ impl ProviderMetrics {
         own.register("batch_size", "Look-ups in one BatchGetInstances", metrics.batch_size.clone());
         own.register("node_set_bytes", "Bytes of node sets that were sent, by form", metrics.node_set_bytes.clone());
         own.register("node_set_encode_seconds", "Seconds that encoding a node set took", metrics.node_set_encode.clone());
-        own.register("ready", "Whether the provider can be used now: 1 it can, 0 nothing is changed", metrics.ready.clone());
+        own.register(
+            "ready",
+            "Whether the provider can be used now: 1 if so; at 0 ccm-core changes nothing",
+            metrics.ready.clone(),
+        );
         metrics
     }
 
-    /// Counts that nobody reads.
+    /// Metrics without a registry.
     pub fn unregistered() -> Self {
         Self {
             requests: Family::default(),

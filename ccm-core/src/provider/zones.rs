@@ -1,5 +1,5 @@
-//! Zone and region for the machines of a provider that serves Zones and leaves them out of its instances, as Go's
-//! providers with both interfaces do. It asks for nothing that an instance already says.
+//! Zone and region for the machines of a provider that serves Zones and leaves them out of its instances, as upstream
+//! providers with both interfaces do. It does not request what an instance already has.
 use ccm_proto::v1;
 use futures::{StreamExt, stream};
 use tonic::Code;
@@ -12,7 +12,7 @@ use super::{ProviderError, classify, convert};
 use crate::model::instance::{Answer, Lookup};
 use crate::model::provider_info::Capability;
 
-/// Fills in what the answers lack; one whose zone cannot be found out becomes an error.
+/// Fills in what the answers lack; an answer whose zone cannot be determined becomes an error.
 pub async fn fill_in(live: &Live, answers: &mut [Result<Answer, ProviderError>]) {
     if !live.info.capabilities.contains(&Capability::Zones) {
         return;
@@ -43,7 +43,7 @@ async fn ask(live: &Live, provider_id: String) -> Result<Option<v1::Zone>, Provi
     let answer = live.connection.call(Method::GetZone, request, |it| async move { client.get_zone(it).await }).await;
     match answer.map(|it| it.outcome) {
         Ok(Some(Outcome::Zone(zone))) => Ok(Some(zone)),
-        // The machine went meanwhile, which the next look will say, or the method is not there after all.
+        // The machine is gone meanwhile, which the next look-up shows, or the provider does not serve the method after all.
         Ok(Some(Outcome::NotFound(_))) => Ok(None),
         Err(status) if status.code() == Code::Unimplemented => Ok(None),
         Ok(None) => Err(convert::invalid("outcome", "GetZone answered none")),

@@ -1,4 +1,4 @@
-//! Which provider may be used: the one asked for by name, with a cluster id, and of the cloud that was accepted before.
+//! Which provider may be used: one with the required name, with a cluster id, and of the accepted cloud.
 use async_trait::async_trait;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::ListParams;
@@ -25,13 +25,13 @@ pub struct Acceptance {
     required_name: Option<String>,
     allow_untagged_cloud: bool,
     events: Events,
-    /// The UID of kube-system, on which events stand where there is no ConfigMap.
+    /// The UID of kube-system, the subject of events if there is no ConfigMap.
     cluster_uid: String,
     terms: watch::Receiver<Option<Term>>,
     told: Mutex<Option<String>>,
 }
 
-/// What the cluster says of clouds that were accepted.
+/// The records in the cluster about accepted clouds.
 #[derive(Clone)]
 pub(super) struct Records {
     client: Client,
@@ -39,7 +39,7 @@ pub(super) struct Records {
     by_hand: Option<String>,
 }
 
-/// Why it cannot be said whether a cloud is accepted.
+/// Why it cannot be determined whether a cloud is accepted.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RecordsError {
     /// The ConfigMap.
@@ -62,13 +62,13 @@ impl Records {
         Self { client, lease: lease.clone(), by_hand: accept.cloned() }
     }
 
-    /// What is stored for a provider.
+    /// The record for a provider in its ConfigMap.
     pub(super) async fn stored(&self, provider: &str) -> Result<Option<Stored>, RecordsError> {
         let store = StateStore::new(self.client.clone(), provider);
         store.load().await.map_err(|error| RecordsError::State { map: store.name().to_owned(), error })
     }
 
-    /// By what is stored for a provider, and by the mirror on the lease.
+    /// The accepted cloud by the record for a provider and by the mirror on the lease.
     async fn accepted(&self, provider: &str, stored: Option<&Stored>) -> Result<Accepted, RecordsError> {
         let mirror = leader_election::mirror(&self.client, &self.lease).await.map_err(|it| RecordsError::Api("the lease", it))?;
         let map = || format!("{}{provider}", names::STATE_CONFIG_MAP_PREFIX);
@@ -101,7 +101,7 @@ impl Records {
 }
 
 impl Acceptance {
-    /// By the flags of the provider. While one of `terms` lasts, its cloud is the accepted one, whatever the cluster says.
+    /// From the flags of the provider. During one of `terms`, its cloud is the accepted one, whatever the records in the cluster are.
     pub(super) fn new(
         records: Records,
         config: &ProviderConfig,
@@ -135,8 +135,8 @@ impl Acceptance {
             return Ok(());
         }
         Err(Verdict::Unusable(
-            "the provider has no cluster id, so it could not tell this cluster's resources from another's; configure one in the \
-             provider, or give --allow-untagged-cloud"
+            "the provider reports no cluster id, so it cannot distinguish this cluster's resources from another's; configure one in \
+             the provider, or give --allow-untagged-cloud"
                 .to_owned(),
         ))
     }
@@ -145,7 +145,7 @@ impl Acceptance {
         let found = &info.cloud_identity;
         let rejection = self.rejection(info).await.map_err(|error| {
             Verdict::Later(format!(
-                "which cloud was accepted cannot be found out: {error}; if reading it is forbidden, compare the names in the Role of \
+                "the record of the accepted cloud cannot be read: {error}; if reading it is forbidden, compare the names in the Role of \
                  deploy/rbac.yaml with the ConfigMap's and the lease's"
             ))
         })?;
@@ -175,13 +175,13 @@ impl Acceptance {
         self.records.judge(&accepted, &info.cloud_identity).await
     }
 
-    /// During a term the term rules: what was deleted or changed in the cluster meanwhile is about to be restored.
+    /// During a term the term decides: the leader is about to restore what was deleted or changed in the cluster meanwhile.
     fn of_the_term(&self, info: &ProviderInfo) -> Option<Accepted> {
         let term = self.terms.borrow().clone().filter(|term| term.cloud.provider == info.name)?;
         Some(Accepted { identity: Some(term.cloud.identity.clone()), epoch: term.epoch, set_back: false })
     }
 
-    /// One event for each message, not one for each handshake.
+    /// One event per message, not one per handshake.
     async fn tell(&self, info: &ProviderInfo, reason: &str, message: String) {
         if self.told.lock().replace(message.clone()).as_ref() == Some(&message) {
             return;
@@ -198,11 +198,11 @@ impl Acceptance {
     }
 }
 
-/// What it means that nobody knows which cloud was accepted, and what to do, for events and readiness.
+/// What a lost record of the accepted cloud means, and what to do, for events and readiness.
 fn identity_lost(provider: &str, found: &str) -> String {
     format!(
-        "which cloud was accepted is lost: neither ConfigMap {}/{}{provider} nor the lease names it, and nodes show that ccm-core worked here \
-         before. Nothing is changed in the cluster or the cloud. The provider's cloud identity is {found:?}: if that is this cluster's \
+        "the record of the accepted cloud is lost: neither ConfigMap {}/{}{provider} nor the lease has it, and nodes show that ccm-core worked \
+         here before. ccm-core changes nothing in the cluster or the cloud. The provider's cloud identity is {found:?}: if that is this cluster's \
          cloud, give --accept-cloud-identity={found}",
         names::NAMESPACE,
         names::STATE_CONFIG_MAP_PREFIX
@@ -212,7 +212,7 @@ fn identity_lost(provider: &str, found: &str) -> String {
 /// What a changed identity means and what to do, for events and readiness.
 pub fn identity_changed(accepted: &str, found: &str) -> String {
     format!(
-        "the provider's cloud identity is {found:?} and the accepted one {accepted:?}: nothing is changed in the cluster or the cloud. If the \
+        "the provider's cloud identity is {found:?} and the accepted one {accepted:?}: ccm-core changes nothing in the cluster or the cloud. If the \
          sidecar's image, project or region is wrong, correct it; if the cloud was changed on purpose, give --accept-cloud-identity={found}"
     )
 }

@@ -1,5 +1,5 @@
-//! Whether this process should lead: while its provider can be used, and for a grace after. Tells readiness how the provider
-//! stands.
+//! Election eligibility: whether this process should lead, which it should while its provider can be used, and for a grace period
+//! after. It sets the health check of the provider.
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -10,10 +10,10 @@ use crate::provider::metrics::ProviderMetrics;
 use crate::provider::{ProviderState, StateReceiver};
 use crate::telemetry::health::{Check, Health};
 
-/// The concern's name in `/readyz`.
+/// The check's name in `/readyz`.
 pub const CONCERN: &str = "provider";
 
-/// Watches the provider.
+/// Watches the state of the provider.
 pub struct Candidacy {
     provider: StateReceiver,
     grace: Duration,
@@ -22,13 +22,13 @@ pub struct Candidacy {
 }
 
 impl Candidacy {
-    /// Over a provider's state; `grace` is `--provider-grace`.
+    /// Watches `provider`; `grace` is `--provider-grace`.
     pub fn new(provider: StateReceiver, grace: Duration, health: Health, metrics: ProviderMetrics) -> Self {
         Self { provider, grace, health, metrics }
     }
 
-    /// Says `true` at once when the provider can be used, and `false` when it could not for the whole grace, for whatever
-    /// succession of reasons.
+    /// Sends `true` as soon as the provider can be used, and `false` once it could not be used for the whole grace period, whatever
+    /// the reasons were.
     pub async fn run(mut self, candidate: watch::Sender<bool>) {
         let mut last_usable = Instant::now();
         loop {
@@ -45,7 +45,7 @@ impl Candidacy {
                     changed.is_err()
                 }
                 () = sleep_until(last_usable + self.grace), if !ready && was_candidate => {
-                    tracing::warn!(grace = ?self.grace, "the provider has been away for --provider-grace; giving up the lease");
+                    tracing::warn!(grace = ?self.grace, "the provider was unavailable for --provider-grace; releasing the lease");
                     candidate.send_replace(false);
                     false
                 }
@@ -65,7 +65,7 @@ impl Candidacy {
     }
 }
 
-/// Says whether to contend: while the provider can be used, and this replica does not rest after a term that a task ended.
+/// Decides whether to contend: while the provider can be used, and this replica is not in the pause after a term that a task ended.
 pub async fn eligibility(mut usable: watch::Receiver<bool>, mut resting: watch::Receiver<bool>, eligible: watch::Sender<bool>) {
     loop {
         let now = *usable.borrow_and_update() && !*resting.borrow_and_update();

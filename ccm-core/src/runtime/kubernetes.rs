@@ -1,4 +1,4 @@
-//! The way to the API server, and what is asked of it once at the start.
+//! The clients of the API server, and the one request at the start.
 pub mod clients;
 
 use std::time::Duration;
@@ -13,10 +13,10 @@ use crate::config::KubernetesConfig;
 use crate::names;
 use crate::telemetry::health::{Check, Health};
 
-/// How long until an API server that did not answer is asked again.
+/// The pause before the next request to an API server that did not answer.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Why there is no way to the API server.
+/// Why there are no clients.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The kubeconfig cannot be used.
@@ -27,13 +27,15 @@ pub enum ConnectError {
         /// What is wrong with it.
         source: kube::config::KubeconfigError,
     },
-    /// This process is in no Pod.
-    #[error("no --kubeconfig was given, and this is no Pod with a ServiceAccount: {0}; give --kubeconfig FILE")]
+    /// This process does not run in a Pod.
+    #[error(
+        "there is no --kubeconfig, and this process does not run in a Pod with a ServiceAccount: {0}; give --kubeconfig FILE"
+    )]
     InCluster(#[from] kube::config::InClusterError),
-    /// `--master` is no address.
+    /// `--master` is not an address.
     #[error("--master: {0}")]
     Master(#[from] http::uri::InvalidUri),
-    /// Proxies are not spoken to.
+    /// Proxies are not supported.
     #[error("the kubeconfig or the environment names the proxy {0} for the API server, and proxies are not supported; remove it")]
     Proxy(http::Uri),
     /// The client cannot be built.
@@ -44,8 +46,8 @@ pub enum ConnectError {
     Forbidden(#[source] kube::Error),
 }
 
-/// The clients by `--kubeconfig`, otherwise by the Pod's own ServiceAccount. The API server's back-pressure sets the pace unless
-/// `--kube-api-qps` does.
+/// The clients from `--kubeconfig`, otherwise from the Pod's ServiceAccount. The API server's back-pressure limits the requests
+/// unless `--kube-api-qps` does.
 pub async fn clients(config: &KubernetesConfig) -> Result<Clients, ConnectError> {
     let connection = connection(config).await?;
     if let Some(proxy) = &connection.proxy_url {
@@ -76,7 +78,7 @@ async fn connection(config: &KubernetesConfig) -> Result<kube::Config, ConnectEr
     Ok(connection)
 }
 
-/// The UID of kube-system, which is the cluster's; waits for the API server. `None` when told to stop meanwhile.
+/// The UID of kube-system, which is the cluster's; waits for the API server. `None` if `shutdown` comes first.
 pub async fn cluster_uid(client: &Client, health: &Health, shutdown: &CancellationToken) -> Result<Option<String>, ConnectError> {
     loop {
         match Api::<Namespace>::all(client.clone()).get(names::NAMESPACE).await {
@@ -88,7 +90,7 @@ pub async fn cluster_uid(client: &Client, health: &Health, shutdown: &Cancellati
                 return Err(ConnectError::Forbidden(kube::Error::Api(status)));
             }
             Err(error) => {
-                tracing::warn!(%error, "the API server does not answer; trying again");
+                tracing::warn!(%error, "the API server does not answer; retrying");
                 health.set("kubernetes", Check::Failed(format!("the API server does not answer: {error}")));
             }
         }

@@ -1,6 +1,6 @@
-//! Leader election on Go's lease: contends while this process is a candidate, renews while it leads, and gives the lease back.
-//! What to do is decided in `decide.rs`, without clock or network; here is when. It starts and stops no controller: whoever
-//! composes the process watches [`Leading`] and does.
+//! Leader election on upstream's lease: contends while this process is eligible, renews while it leads, and releases the lease.
+//! `decide.rs` decides what to do, without clock or network; this file does it at the right time. It starts and stops no
+//! controller: the composition of the process watches [`Leading`] and does.
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -27,7 +27,7 @@ use decide::{Action, Candidate, Observation, Record};
 pub use lease::LeaseError;
 use lease::LeaseObject;
 
-/// client-go's: a candidate pauses up to this much of a retry period longer, so that candidates do not move in step.
+/// As in client-go: a candidate waits longer by up to this many retry periods, so that candidates do not act in step.
 const JITTER: f64 = 1.2;
 /// How long a term without an election is valid without a renewal.
 const ALONE: Duration = Duration::from_mins(1);
@@ -86,8 +86,8 @@ pub async fn mirror(client: &Client, config: &LeaderElectionConfig) -> Result<Op
 pub struct Leading {
     /// How often the lease changed hands.
     pub transitions: u64,
-    /// By the monotonic clock: the renewal's sending plus the renew deadline. Nobody else takes over before the lease duration is
-    /// over, which is later.
+    /// By the monotonic clock: the time at which the renewal was sent, plus the renew deadline. No other process takes over before
+    /// the end of the lease duration, which is later.
     pub valid_until: Instant,
     /// This process's name in the lease.
     pub holder: Arc<str>,
@@ -96,8 +96,8 @@ pub struct Leading {
 }
 
 impl Leading {
-    /// For `--leader-elect=false`: one minute of a term, to be renewed every [`ALONE_RENEWAL`]. Like an elected leader's it ends
-    /// by itself where nobody renews it.
+    /// For `--leader-elect=false`: a term of one minute, to be renewed every [`ALONE_RENEWAL`]. Like an elected leader's term
+    /// it ends by itself unless it is renewed.
     pub fn without_election(identity: &str) -> Self {
         Self { transitions: 0, valid_until: now() + ALONE, holder: identity.into(), mirror: None }
     }
@@ -113,7 +113,7 @@ impl Leading {
 pub struct Ending {
     /// Contend no more. A lease that is held is renewed until `release`.
     pub shutdown: CancellationToken,
-    /// Nothing writes any more: give the lease back and return.
+    /// No task writes any more: release the lease and return.
     pub release: CancellationToken,
 }
 
@@ -133,7 +133,7 @@ pub struct Elector {
 enum End {
     /// It was not renewed in time, or another has it.
     Lost,
-    /// This process is no candidate any more.
+    /// This process is no longer a candidate.
     Withdrawn,
     /// The process ends.
     Released,
@@ -170,9 +170,9 @@ impl Elector {
 
     /// Contends while `candidate` is true, and publishes every renewal and loss to `leading`, until `ending`.
     ///
-    /// When `candidate` turns false the lease is released at once, so whoever sets it has stopped every writer before; one lease
-    /// duration passes before the next contention, for others to have their chance. A lost lease is contended for again at once.
-    /// The error says that the lease could not be released at the end: the others wait for its expiry then.
+    /// When `candidate` turns false, the elector releases the lease at once, so the caller must have stopped every writer before. It
+    /// waits one lease duration before it contends again, so that others can acquire the lease. After a lost lease it contends again
+    /// at once. An error means that the lease could not be released at the end: other replicas then wait until it expires.
     pub async fn run(
         mut self,
         mut candidate: watch::Receiver<bool>,
@@ -200,12 +200,12 @@ impl Elector {
         self
     }
 
-    /// Gives the lease back in place of an elector of the same identity that has ended without doing so.
+    /// Releases the lease in place of an elector of the same identity that has ended without doing so.
     pub async fn give_back(mut self) -> Result<(), LeaseError> {
         self.release().await
     }
 
-    /// Tries until the lease is held; none: the process ends.
+    /// Tries until this process holds the lease; none: the process ends.
     async fn acquire(&mut self, candidate: &mut watch::Receiver<bool>, ending: &Ending) -> Option<Leading> {
         loop {
             wait_for(candidate, true, &ending.shutdown).await?;
@@ -219,7 +219,7 @@ impl Elector {
                     );
                     return Some(leading);
                 }
-                Ok(None) => debug!(lease = self.lease.describe(), "the lease is another's"),
+                Ok(None) => debug!(lease = self.lease.describe(), "another process holds the lease"),
                 Err(error) => self.failed(&error, "could not acquire the lease"),
             }
             let pause = self.config.retry_period.mul_f64(1.0 + JITTER * rand::random::<f64>());
@@ -261,7 +261,7 @@ impl Elector {
         }
     }
 
-    /// That the API server is away is said once for all.
+    /// `presence` logs once that the API server is away.
     fn failed(&self, error: &LeaseError, what: &str) {
         if error.is_unanswered() {
             self.presence.doubt();
@@ -271,7 +271,7 @@ impl Elector {
         }
     }
 
-    /// One try to acquire or renew; none: the lease is another's.
+    /// One attempt to acquire or renew; none: another process holds the lease.
     async fn attempt(&mut self) -> Result<Option<Leading>, LeaseError> {
         if decide::may_renew_unread(&self.candidate, self.known.as_ref(), now()) {
             let renewal = decide::claim(&self.candidate, self.known.as_ref().map(|known| &known.record), Timestamp::now());
@@ -314,11 +314,11 @@ impl Elector {
         }))
     }
 
-    /// Gives the lease back and keeps away from it for one lease duration.
+    /// Releases the lease and does not contend for one lease duration.
     async fn withdraw(&mut self, ending: &Ending) {
         match self.release().await {
-            Ok(()) => info!(lease = self.lease.describe(), "gave the lease back, and leaves it to others for one lease duration"),
-            Err(error) => warn!(%error, "could not release the lease; it expires"),
+            Ok(()) => info!(lease = self.lease.describe(), "released the lease; contending again after one lease duration"),
+            Err(error) => warn!(%error, "could not release the lease; another replica takes over when it expires"),
         }
         tokio::select! {
             () = sleep(self.config.lease_duration) => {}
@@ -326,7 +326,7 @@ impl Elector {
         }
     }
 
-    /// Makes the lease nobody's if it is still ours: reads it first, and again when a late renewal of our own got in between.
+    /// Clears the holder if it is still this process: reads the lease first, and again if a late renewal of this process intervened.
     async fn release(&mut self) -> Result<(), LeaseError> {
         let give_up_at = now() + self.config.renew_deadline;
         loop {
@@ -339,7 +339,7 @@ impl Elector {
         }
     }
 
-    /// Whoever holds the lease next writes a mirror of its own.
+    /// The next holder of the lease writes its own mirror.
     fn clear_mirror(&mut self) {
         self.lease.set_mirror(None);
         if let Some(mirror) = &mut self.mirror {
@@ -370,7 +370,7 @@ async fn next(mirror: &mut Option<watch::Receiver<Option<Mirror>>>) -> Option<Mi
     }
 }
 
-/// Waits for the candidate to be so; none: `end` came first, or nobody can say so any more and it ended.
+/// Waits until `candidate` has the wanted value; none: `end` came first. If the sender is gone, only `end` can come.
 async fn wait_for(candidate: &mut watch::Receiver<bool>, wanted: bool, end: &CancellationToken) -> Option<()> {
     tokio::select! {
         biased;
@@ -383,7 +383,7 @@ async fn wait_for(candidate: &mut watch::Receiver<bool>, wanted: bool, end: &Can
     }
 }
 
-/// By tokio's clock, which tests can hold.
+/// By tokio's clock, which tests can pause.
 fn now() -> Instant {
     Tick::now().into_std()
 }

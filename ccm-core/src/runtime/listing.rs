@@ -1,4 +1,4 @@
-//! `ccm-core load-balancers`: what this cluster owns in the cloud, beside the Services that claim it. Reads only.
+//! `ccm-core load-balancers`: the load balancers of this cluster in the cloud, with the Services that claim them. Reads only.
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,17 +51,17 @@ pub enum ListingError {
 pub struct Row {
     /// Its name in the cloud.
     pub name: String,
-    /// The Service that it is marked with, as `NAMESPACE/NAME`, or what is known of it.
+    /// The Service of its ownership tag, as `NAMESPACE/NAME`, or the part of it that is known.
     pub service: String,
     /// That Service's UID.
     pub service_uid: String,
-    /// Where it is reached.
+    /// Its addresses.
     pub addresses: Vec<String>,
     /// Whether that Service exists and has to do with load balancers.
     pub claimed: bool,
 }
 
-/// Asks, and answers what is to be printed.
+/// Reads the load balancers and the Services, and returns the text to print.
 pub async fn list(config: &ListingConfig) -> Result<String, ListingError> {
     let client = kubernetes::clients(&config.kubernetes).await?.requests;
     let uid = kubernetes::cluster_uid(&client, &Health::default(), &CancellationToken::new()).await?.unwrap_or_default();
@@ -73,7 +73,7 @@ pub async fn list(config: &ListingConfig) -> Result<String, ListingError> {
     print(&cloud, &rows, config.output)
 }
 
-/// The identity of the cloud that was asked, and what it has of this cluster.
+/// The identity of the cloud, and the load balancers of this cluster in it.
 async fn owned(config: &ListingConfig, cluster_uid: String) -> Result<(String, Vec<OwnedLoadBalancer>), ListingError> {
     let (_no_term, terms) = watch::channel(None);
     let cluster = Cluster { name: config.kubernetes.cluster_name.clone(), uid: cluster_uid, ..Cluster::default() };
@@ -109,7 +109,7 @@ fn standing(state: &ProviderState) -> String {
     }
 }
 
-/// Beside each load balancer the Service of its mark; those that nobody claims first.
+/// Each load balancer with the Service of its ownership tag; those that no Service claims come first.
 fn rows(owned: Vec<OwnedLoadBalancer>, services: &[Service]) -> Vec<Row> {
     let by_uid: BTreeMap<_, _> = services.iter().map(|service| (service.uid.as_str(), service)).collect();
     let mut rows: Vec<_> = owned.into_iter().map(|owned| row(owned, &by_uid)).collect();

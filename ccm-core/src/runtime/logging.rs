@@ -31,7 +31,7 @@ pub fn init(config: &LoggingConfig) -> Result<(), LoggingError> {
 
 /// klog's levels: 0 and 1 are what matters, 2 and 3 add the libraries, 4 is debug, 6 trace, 9 everything.
 ///
-/// kube warns at each connection that is not verified; the core says so once, when it reads the kubeconfig.
+/// kube warns at each connection that is not verified; the core warns once, when it reads the kubeconfig.
 fn directives(verbosity: u8) -> &'static str {
     match verbosity {
         0..=1 => "warn,ccm_core=info,kube_client::client::tls=error",

@@ -1,5 +1,5 @@
-//! Health, metrics and configuration over plain HTTP: `/healthz /livez /readyz /metrics /configz /version`. It only reads what
-//! others say of themselves; whether a concern is well is theirs to know.
+//! Health, metrics and configuration over plain HTTP: `/healthz /livez /readyz /metrics /configz /version`. It only
+//! shows health checks that other modules set.
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,10 +21,10 @@ use crate::telemetry::health::{Check, Health};
 #[cfg(test)]
 mod tests;
 
-/// What Prometheus asks for, and every scraper of the last years understands.
+/// The format that Prometheus requests and that current scrapers understand.
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// What is served.
+/// What the endpoints show.
 #[derive(Clone)]
 pub struct Endpoints {
     health: Health,
@@ -70,7 +70,7 @@ impl Endpoints {
     }
 }
 
-/// A listening socket that nothing is served on yet.
+/// A listening socket that serves nothing yet.
 #[derive(Debug)]
 pub struct Server {
     listener: TcpListener,
@@ -99,7 +99,7 @@ impl Server {
     }
 }
 
-/// 200 unless a loop stands still or the lease is overdue.
+/// 200 unless a task makes no progress or the lease is overdue.
 async fn alive(State(endpoints): State<Endpoints>) -> Response {
     let problems = endpoints.health.liveness().problems();
     if problems.is_empty() {

@@ -1,4 +1,4 @@
-//! How the process is asked to end: the first SIGTERM or SIGINT cancels a token, a second one ends the process at once.
+//! The signals: the first SIGTERM or SIGINT cancels a token, a second one ends the process at once.
 use std::io;
 
 use futures::stream::{Stream, StreamExt, poll_fn, select};
@@ -6,7 +6,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-/// A signal that asks the process to end.
+/// A signal that requests the end of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Request {
     Terminate,
@@ -14,7 +14,7 @@ enum Request {
 }
 
 impl Request {
-    /// What a shell sees of a process that a signal ended.
+    /// The exit code that a shell shows for a process that a signal ended.
     fn exit_code(self) -> i32 {
         match self {
             Self::Interrupt => 130,
@@ -23,7 +23,7 @@ impl Request {
     }
 }
 
-/// A token that SIGTERM or SIGINT cancels. To be called within tokio, once. It fails where signals cannot be handled.
+/// A token that SIGTERM or SIGINT cancels. Call it once, within tokio. It fails if signals cannot be handled.
 pub fn on_signals() -> io::Result<CancellationToken> {
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let terminates = poll_fn(move |context| terminate.poll_recv(context)).map(|()| Request::Terminate);

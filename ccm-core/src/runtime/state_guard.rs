@@ -1,5 +1,5 @@
-//! Looks at the state's ConfigMap again and again while this process leads, so that it is restored soon, whether or not anything
-//! needs it. What restoring means is for the store of the term; here is when, and who is told of what cannot be restored.
+//! Checks the state's ConfigMap periodically while this process leads, so that it is restored soon, even if nothing needs it. The
+//! term's store restores it; this file decides when, and reports what cannot be restored.
 use std::time::Duration;
 
 use tokio::time::sleep;
@@ -8,12 +8,12 @@ use crate::cluster::state::{StateError, TermStore};
 use crate::names;
 use crate::telemetry::health::{Check, Health};
 
-/// The concern's name in `/readyz`.
+/// The check's name in `/readyz`.
 const CONCERN: &str = "state";
-/// How often it is looked at, more or less: damage is repaired within 30 s, a failed attempt included.
+/// The approximate time between two checks: damage is repaired within 30 s, including one failed attempt.
 const PERIOD: Duration = Duration::from_secs(10);
 
-/// Looks until another leader has written the ConfigMap; answers that one's epoch.
+/// Checks until another leader has written the ConfigMap; returns that leader's epoch.
 pub(super) async fn guard(store: &TermStore, health: &Health) -> u64 {
     let mut last = None;
     loop {

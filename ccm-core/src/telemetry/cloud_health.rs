@@ -1,5 +1,5 @@
-//! What readiness says of the cloud behind the provider: whether it refuses the credentials, and whether look-ups fail.
-//! Every controller tells what it heard; a line stays until the thing that it is about could be asked about again.
+//! The health checks of the cloud behind the provider: whether it refuses the credentials, and whether look-ups fail. Every
+//! controller reports its answers; a warning stays until a call about the same object succeeds.
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub struct CloudHealth(Arc<Mutex<Heard>>);
 #[derive(Debug)]
 struct Heard {
     health: Health,
-    /// By what was asked about.
+    /// By the name of the object.
     credentials: BTreeMap<String, String>,
     look_ups: BTreeMap<String, String>,
 }
@@ -40,7 +40,7 @@ impl CloudHealth {
         Self(Arc::new(Mutex::new(Heard { health, credentials: BTreeMap::new(), look_ups: BTreeMap::new() })))
     }
 
-    /// The look-up of a node succeeded, or failed. That look-ups are not served at all is told elsewhere.
+    /// The look-up of a node succeeded, or failed. Another check reports that look-ups are not served at all.
     pub fn looked_up(&self, node: &str, failure: Option<&ProviderError>) {
         if failure.is_some_and(|failure| failure.outcome == Outcome::Unsupported) {
             return;
@@ -48,18 +48,18 @@ impl CloudHealth {
         self.0.lock().heard(node, failure, |failure| !is_about_credentials(failure));
     }
 
-    /// A call for a Service succeeded, or failed. Failures that are not about credentials are the Service's own matter.
+    /// A call for a Service succeeded, or failed. Failures that are not about credentials concern only the Service.
     pub fn called(&self, service: &str, failure: Option<&ProviderError>) {
         self.0.lock().heard(service, failure, |_| false);
     }
 
-    /// Nobody will ask about it again.
+    /// There will be no further call about this object.
     pub fn forget(&self, name: &str) {
         self.0.lock().heard(name, None, |_| false);
     }
 }
 
-/// Whether an error says that the provider's credentials do not do.
+/// Whether an error is about the provider's credentials or their permissions.
 pub fn is_about_credentials(error: &ProviderError) -> bool {
     CREDENTIAL_REASONS.contains(&error.reason.as_str())
 }
@@ -71,13 +71,13 @@ impl Heard {
         let failing = set(&mut self.look_ups, about, failure.filter(|it| counts(it)).map(words));
         if refused {
             let message = summary(&self.credentials).map(|what| {
-                format!("the cloud refuses the provider's credentials; give the provider valid ones; nothing is changed meanwhile: {what}")
+                format!("the cloud refuses the provider's credentials; give the provider valid ones, or the missing permission: {what}")
             });
             self.say(CREDENTIALS, message);
         }
         if failing {
             let message =
-                summary(&self.look_ups).map(|what| format!("look-ups fail, and their nodes are kept as they are: {what}"));
+                summary(&self.look_ups).map(|what| format!("look-ups fail, and ccm-core leaves their nodes unchanged: {what}"));
             self.say(LOOK_UPS, message);
         }
     }

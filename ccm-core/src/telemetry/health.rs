@@ -1,4 +1,4 @@
-//! What `/readyz` says: one line a concern, set by whoever knows.
+//! The health checks of `/readyz`: one line each, set by the module that it is about.
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use parking_lot::RwLock;
 
 use super::liveness::Liveness;
 
-/// How one concern stands.
+/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Check {
     /// Well.
@@ -17,7 +17,7 @@ pub enum Check {
     Failed(String),
 }
 
-/// All concerns. Clones share them.
+/// All checks. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Health {
     checks: Arc<RwLock<BTreeMap<String, Check>>>,
@@ -25,27 +25,27 @@ pub struct Health {
 }
 
 impl Health {
-    /// Sets how a concern stands.
+    /// Sets the result of a check.
     pub fn set(&self, concern: &str, check: Check) {
         self.checks.write().insert(concern.to_owned(), check);
     }
 
-    /// Forgets a concern.
+    /// Removes a check.
     pub fn clear(&self, concern: &str) {
         self.checks.write().remove(concern);
     }
 
-    /// Forgets every concern but these.
+    /// Removes every check except these.
     pub fn keep(&self, concerns: &BTreeMap<String, Check>) {
         self.checks.write().retain(|concern, _| concerns.contains_key(concern));
     }
 
-    /// What `/livez` says.
+    /// What `/livez` reports.
     pub fn liveness(&self) -> &Liveness {
         &self.liveness
     }
 
-    /// Every concern, by name.
+    /// Every check, by name.
     pub fn checks(&self) -> BTreeMap<String, Check> {
         self.checks.read().clone()
     }

@@ -1,5 +1,5 @@
-//! What `/livez` says: which loop stands still, and whether a lease is held that is not renewed. Waiting for an API server or a
-//! provider is no standstill; it decides nothing beyond that.
+//! What `/livez` reports: which task makes no progress, and whether the process holds a lease that it does not renew. A task that
+//! waits for an API server or a provider is well. It decides nothing else.
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 #[cfg(test)]
 mod tests;
 
-/// How long a task may work without giving way to others. Waiting is giving way.
+/// How long a task may work without waiting.
 const WORK: Duration = Duration::from_mins(1);
 /// How long after its end a term of the elector may still be published: the elector ends it by itself.
 const OVERDUE: Duration = Duration::from_secs(15);
@@ -84,13 +84,13 @@ impl Liveness {
         self.0.lock().lease = Some(Lease(Box::new(held_until)));
     }
 
-    /// Everything that stands still now.
+    /// The tasks that make no progress, and the lease if it is overdue.
     pub fn problems(&self) -> Vec<String> {
         let (now, running) = (Instant::now(), self.0.lock());
         let late = running.turns.values().filter(|turn| now.duration_since(turn.since) > turn.limit);
         let turns = late.map(|turn| {
             let since = Duration::from_secs(now.duration_since(turn.since).as_secs());
-            format!("the task {} stands still for {}", turn.name, humantime::format_duration(since))
+            format!("the task {} has made no progress for {}", turn.name, humantime::format_duration(since))
         });
         let lease = running.lease.as_ref().and_then(|lease| overdue((lease.0)()?, now));
         turns.chain(lease).collect()

@@ -1,4 +1,4 @@
-//! One log line for each object, as long as they are few: above some hundreds a minute the rest is counted.
+//! One log line per object up to some hundreds a minute; above that the lines are only counted.
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;

@@ -1,4 +1,4 @@
-//! Metrics, under Go's names where Go has them.
+//! Metrics, under upstream's names where upstream has them.
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -70,7 +70,7 @@ impl NodeMetrics {
 /// What the service controller counts.
 #[derive(Clone, Debug)]
 pub struct ServiceMetrics {
-    /// Load balancers that were made, changed or removed.
+    /// Attempts to create, change or remove a load balancer.
     pub syncs: Counter,
     /// From a change of the nodes until the last load balancer had its new targets, in seconds.
     pub node_sync_latency: Histogram,
@@ -78,14 +78,14 @@ pub struct ServiceMetrics {
     pub node_sync_errors: Counter,
     /// How long it took to change the targets of one load balancer, in seconds.
     pub update_latency: Histogram,
-    /// Comparisons that found a load balancer changed behind our back.
+    /// Comparisons that found a load balancer changed outside of Kubernetes.
     pub drift_found: Counter,
 }
 
 impl ServiceMetrics {
     /// Registers them.
     pub fn new(registry: &mut Registry) -> Self {
-        // Go's begin at a second; most are done sooner here.
+        // Upstream's buckets begin at a second; here most updates take less.
         let latency = || Histogram::new(exponential_buckets(0.0625, 2.0, 19));
         let metrics = Self {
             syncs: Counter::default(),
@@ -95,7 +95,7 @@ impl ServiceMetrics {
             drift_found: Counter::default(),
         };
         let controller = registry.sub_registry_with_prefix("service_controller");
-        controller.register("loadbalancer_sync", "Load balancers made, changed or removed", metrics.syncs.clone());
+        controller.register("loadbalancer_sync", "Attempts to create, change or remove a load balancer", metrics.syncs.clone());
         controller.register(
             "nodesync_latency_seconds",
             "Seconds from a change of the nodes until every load balancer had its new targets",
@@ -114,7 +114,7 @@ impl ServiceMetrics {
         let own = registry.sub_registry_with_prefix("ccm_core");
         own.register(
             "load_balancer_drift_found",
-            "Comparisons that found a load balancer changed behind our back",
+            "Comparisons that found a load balancer changed outside of Kubernetes",
             metrics.drift_found.clone(),
         );
         metrics
@@ -137,12 +137,12 @@ impl LeaderMetrics {
     /// Registers them.
     pub fn new(registry: &mut Registry) -> Self {
         let metrics = Self::default();
-        let help = "Whether this process holds the lease: 1 it does, 0 it stands by";
+        let help = "Whether this process leads: 1 if it holds the lease, 0 if not";
         registry.register("leader_election_master_status", help, metrics.status.clone());
         metrics
     }
 
-    /// Says whether this process holds the lease of this name.
+    /// Sets whether this process holds the lease of this name.
     pub fn set_leading(&self, lease: &str, leads: bool) {
         self.status.get_or_create(&LeaseName { name: lease.to_owned() }).set(leads.into());
     }
@@ -170,7 +170,7 @@ impl ControllerMetrics {
         metrics
     }
 
-    /// Says whether the controller of this name runs.
+    /// Sets whether the controller of this name runs.
     pub fn set_running(&self, name: &str, runs: bool) {
         let labels = ManagedController { name: name.to_owned(), manager: "cloud-controller-manager" };
         self.running.get_or_create(&labels).set(runs.into());

@@ -6,14 +6,14 @@ use super::{Stored, Unreadable};
 #[cfg(test)]
 mod tests;
 
-/// What the cluster says of earlier terms.
+/// What the records in the cluster say about earlier terms.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Accepted {
-    /// The cloud identity that was accepted; none: nobody has accepted any, or that was lost.
+    /// The accepted cloud identity; none: no cloud was accepted yet, or the record was lost.
     pub identity: Option<String>,
     /// The highest epoch that is known; 0 if there is none.
     pub epoch: u64,
-    /// The ConfigMap is older than the last term, so its history is not that of the cluster: somebody put a copy back, or it is gone.
+    /// The ConfigMap is older than the last term, so its history is not the cluster's: an old copy was restored, or it is gone.
     pub set_back: bool,
 }
 
@@ -25,14 +25,14 @@ pub enum Rejection {
         /// The accepted identity.
         accepted: String,
     },
-    /// ccm-core worked in this cluster before, and which cloud was accepted is lost.
+    /// ccm-core worked in this cluster before, and the record of the accepted cloud is lost.
     Lost,
 }
 
 impl Accepted {
-    /// By what is stored for a provider. The ConfigMap rules, unless it has no identity or is behind the mirror, as a copy is
-    /// that somebody puts back. A mirror of another provider says nothing of the identity. An epoch that cannot be read is an
-    /// error only where no mirror stands in for it.
+    /// From the records for a provider. The ConfigMap decides, unless it has no identity or is older than the mirror, as a restored
+    /// old copy is. A mirror of another provider says nothing about the identity. An epoch that cannot be read is an error only if
+    /// there is no mirror to replace it.
     pub fn of(provider: &str, stored: Option<&Stored>, mirror: Option<&Mirror>) -> Result<Self, Unreadable> {
         let ours = mirror.filter(|mirror| mirror.provider == provider);
         let epoch = match stored.map(|stored| &stored.epoch) {
@@ -53,12 +53,12 @@ impl Accepted {
         self.epoch > 0
     }
 
-    /// Whether it has to be found out if ccm-core worked here before: nothing else says whether this is a first installation.
+    /// Whether to search for traces of ccm-core in the cluster: nothing else shows whether this is a first installation.
     pub fn needs_traces(&self, by_hand: bool) -> bool {
         self.identity.is_none() && !by_hand
     }
 
-    /// Whether a cloud is accepted. `by_hand`: the operator accepts it by a flag. `traces`: nodes carry our annotation.
+    /// Whether a cloud is accepted. `by_hand`: the operator accepts it by a flag. `traces`: nodes have ccm-core's annotation.
     pub fn judge(&self, found: &str, by_hand: bool, traces: bool) -> Result<(), Rejection> {
         match &self.identity {
             _ if by_hand => Ok(()),

@@ -17,10 +17,10 @@ pub(super) const SPENT_UNTIL: &str = "budget-spent-until";
 pub(super) const BREAKERS: &str = "breakers";
 pub(super) const RELEASES: &str = "releases";
 
-/// The keys of what a term is about; all others are the history.
+/// The keys of identity and epoch; all others are the history.
 const STANDING: [&str; 2] = [IDENTITY, EPOCH];
 
-/// What a ConfigMap holds, as far as it can be read.
+/// The content of a ConfigMap, as far as it can be read.
 pub(super) fn decode(map: ConfigMap) -> Stored {
     let data = Data { values: map.data.unwrap_or_default() };
     let metadata = map.metadata;
@@ -63,7 +63,7 @@ impl Data {
     }
 }
 
-/// The data as a ConfigMap holds it; keys whose value is `None` are to be absent.
+/// The data of a ConfigMap; keys whose value is `None` are absent from it.
 pub(super) fn encode(state: &State) -> BTreeMap<&'static str, Option<String>> {
     BTreeMap::from([
         (IDENTITY, state.accepted_identity.clone()),
@@ -75,7 +75,7 @@ pub(super) fn encode(state: &State) -> BTreeMap<&'static str, Option<String>> {
     ])
 }
 
-/// A JSON array with one element a line, so that `kubectl get -o yaml` and `kubectl edit` show it as a list.
+/// A JSON array with one element per line, so that `kubectl get -o yaml` and `kubectl edit` show it as a list.
 fn lines<T: Serialize>(values: &[T]) -> String {
     let lines: Vec<_> = values.iter().map(|value| json!(value).to_string()).collect();
     match lines.as_slice() {
@@ -84,7 +84,7 @@ fn lines<T: Serialize>(values: &[T]) -> String {
     }
 }
 
-/// A merge patch that makes the ConfigMap hold the state, if it is still at the version that was read. Other keys stay.
+/// A merge patch that writes the state into the ConfigMap, if that is still at the version that was read. Other keys stay.
 pub(super) fn patch(state: &State, object: &Object) -> Value {
     let data: Map<_, _> = encode(state).into_iter().map(|(key, value)| (key.to_owned(), json!(value))).collect();
     json!({

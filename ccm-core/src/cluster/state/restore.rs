@@ -1,9 +1,9 @@
-//! Whether the ConfigMap is still what the leader of a term knows, and what it has to be made of if not. Pure: it reads and
+//! Whether the ConfigMap still has the content that the leader of a term knows, and how to restore it if not. Pure: it reads and
 //! writes nothing.
 //!
-//! During a term identity, epoch and history are the leader's: whatever differs was removed, set back or edited by somebody
-//! else. Two things are not the leader's: the annotation that releases a breaker, and a history that cannot be read, which a
-//! person has to look at. A later epoch is another leader's, and nothing of that is written over.
+//! During a term identity, epoch and history belong to the leader: any difference was made by another writer, who removed, reset or
+//! edited them. Two things do not belong to the leader: the annotation that overrides a breaker, and a history that cannot be read,
+//! which a person has to check. A later epoch belongs to another leader, and is never overwritten.
 use std::fmt;
 
 use super::codec::{BREAKERS, DELETIONS, EPOCH, IDENTITY, RELEASES, SPENT_UNTIL};
@@ -21,7 +21,7 @@ pub(super) struct Known {
     pub epoch: u64,
     /// As it was last loaded or saved; none: the history could not be read yet.
     pub state: Option<State>,
-    /// A save that failed, and that may have been carried out all the same.
+    /// A save that failed, but may have been carried out.
     pub attempted: Option<State>,
 }
 
@@ -32,7 +32,7 @@ pub(super) enum Finding {
     Whole,
     /// Otherwise.
     Damaged(Damage),
-    /// Another leader's, of this epoch.
+    /// Of another leader, with this epoch.
     Superseded(u64),
 }
 
@@ -54,7 +54,7 @@ impl fmt::Display for Damage {
     }
 }
 
-/// What is to be written.
+/// What to write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Repair {
     /// All of it.
@@ -81,7 +81,7 @@ pub(super) fn inspect(known: &Known, stored: Option<&Stored>) -> Finding {
     if keys.is_empty() { Finding::Whole } else { Finding::Damaged(Damage::Keys(keys)) }
 }
 
-/// The keys of the history that are as nobody here left them. One that cannot be read is for a person to look at.
+/// The keys of the history whose values this leader did not write. A key that cannot be read is left to a person.
 fn changed_history(known: &Known, stored: &Stored) -> Vec<&'static str> {
     let (Ok(now), Some(last)) = (&stored.history, &known.state) else { return Vec::new() };
     let differences = |state: &State| {
@@ -101,7 +101,7 @@ fn changed_history(known: &Known, stored: &Stored) -> Vec<&'static str> {
     differences(last)
 }
 
-/// What makes it whole. What people ask for by an annotation stays asked for.
+/// The write that restores it. A manual override that a person requested by the annotation is kept.
 pub(super) fn repair(known: &Known, stored: Option<Stored>) -> Repair {
     let release_request = match &stored {
         Some(stored) => stored.release_request.clone(),

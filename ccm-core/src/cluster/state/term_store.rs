@@ -1,7 +1,7 @@
-//! The state during one term: what the leader has loaded and saved is remembered here, in one place for all who use it, and a
-//! ConfigMap that is deleted, emptied or set back is restored from that before anybody gets to see it.
+//! The state during one term: one place remembers what the leader has loaded and saved. From that it restores a ConfigMap that is
+//! deleted, emptied or set back before any caller sees it.
 //!
-//! Of what may be deleted it judges nothing, and never does it write over what a later leader wrote.
+//! It does not decide what may be deleted, and it never overwrites what a later leader wrote.
 use std::sync::Arc;
 
 use tokio::sync::Mutex;
@@ -16,7 +16,7 @@ use crate::names;
 #[cfg(test)]
 mod tests;
 
-/// How often what changed meanwhile is read again before the conflict is reported.
+/// How often a ConfigMap that changed meanwhile is read again before the conflict is reported.
 const ATTEMPTS: usize = 5;
 
 /// The ConfigMap of a term. Clones share what is known.
@@ -26,7 +26,7 @@ pub struct TermStore {
     gate: Gate,
     events: Events,
     worked_before: bool,
-    /// Held during each request: what is compared was not changed by ourselves meanwhile.
+    /// Locked during each request, so that this process does not change what it compares.
     known: Arc<Mutex<Known>>,
 }
 
@@ -44,8 +44,8 @@ pub struct Beginning {
 }
 
 impl TermStore {
-    /// Begins a term over what was read, by writing its identity and epoch down. On [`StateError::Conflict`] it has to be read
-    /// again. A history that cannot be read stays as it is. `gate` is asked before something is restored.
+    /// Begins a term from the content that was read, by writing the term's identity and epoch. After [`StateError::Conflict`] the
+    /// caller has to read again. A history that cannot be read stays as it is. `gate` is asked before each restoration.
     pub async fn begin(
         store: StateStore,
         stored: Option<Stored>,
@@ -96,7 +96,7 @@ impl TermStore {
                     restored => restored?,
                 },
             };
-            // Without one, what there is cannot be read: the next round says so.
+            // Without one, the history cannot be read: the next iteration returns that error.
             let Some(state) = state else { continue };
             known.state = Some(state.clone());
             known.attempted = None;

@@ -1,4 +1,4 @@
-//! A machine as a provider described it: what Kubernetes would refuse is left out and said.
+//! A machine as a provider described it: what Kubernetes would refuse is left out, with a warning.
 use std::collections::BTreeMap;
 
 use ccm_proto::v1;
@@ -15,7 +15,7 @@ use crate::provider::ProviderError;
 /// The most labels that a provider can add to a node. They and an annotation about them are written to it.
 const MAX_LABELS: usize = 100;
 
-/// Reads one; `path` is where it stands in the response.
+/// Reads one; `path` is its path in the response.
 pub fn read(path: &str, wire: v1::Instance, info: &ProviderInfo) -> Result<Instance, ProviderError> {
     let state = state(&wire).ok_or_else(|| invalid(&format!("{path}.state"), "is not set, or not one that this core knows"))?;
     let provider_id = provider_id(path, wire.provider_id, info)?;

@@ -1,5 +1,5 @@
-//! What a provider answered about load balancers: an answer without its essentials is an error, a part of it that Kubernetes
-//! would refuse is left out and said.
+//! What a provider answered about load balancers: an answer without its required fields is an error; a part of it that Kubernetes
+//! would refuse is left out, with a warning.
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::time::Duration;
@@ -127,7 +127,7 @@ fn ready(path: &str, wire: v1::LoadBalancerReady, info: &ProviderInfo) -> Result
     let annotations = reader.annotations(wire.annotations, info);
     let at = reader.at("status.ingress");
     let warnings = reader.finish(wire.warnings);
-    // An answer without an address that can be used must not take those away that the Service has.
+    // An answer without a usable address must not remove the Service's addresses.
     if said == 0 {
         return Err(invalid(&at, "is empty: while there is no address the answer is in_progress"));
     }
@@ -183,7 +183,7 @@ impl Reader<'_> {
         self.passes(format!("{at}.hostname"), text, syntax::hostname(&name)).then_some(name)
     }
 
-    /// A port whose error cannot be told is left out whole: without its error it would seem to work.
+    /// A port whose error is invalid is left out completely: without its error it would seem to work.
     fn port(&mut self, at: &str, wire: v1::PortStatus) -> Option<PortStatus> {
         let Some(port) = u16::try_from(wire.port).ok().filter(|port| *port > 0) else {
             self.drop(format!("{at}.port"), &format!("{} is not a port", wire.port));

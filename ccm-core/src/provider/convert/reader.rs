@@ -18,17 +18,17 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Of the message that stands at `path` in the response.
+    /// A reader of the message at `path` in the response.
     pub fn new(path: &'a str) -> Self {
         Self { path, warnings: Vec::new() }
     }
 
-    /// Where one of its fields stands in the response.
+    /// The path of one of its fields in the response.
     pub fn at(&self, field: impl Display) -> String {
         format!("{}.{field}", self.path)
     }
 
-    /// Says that a field is left out.
+    /// Warns that a field is left out.
     pub fn drop(&mut self, field: impl Display, what: &str) {
         let message = format!("{}: {what}; left out", self.at(field));
         self.warnings.push(Warning { reason: INVALID_ANSWER.to_owned(), message: shorten(&message).to_owned() });

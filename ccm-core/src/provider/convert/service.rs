@@ -1,5 +1,5 @@
-//! A Service as the contract has it. Everything that the model knows of one crosses but its resourceVersion and our own
-//! condition, which tell a provider nothing.
+//! A Service as the contract has it. It has everything of the model except resourceVersion and ccm-core's
+//! condition, which are of no use to a provider.
 use ccm_proto::v1;
 use jiff::Timestamp;
 

@@ -53,7 +53,7 @@ impl Method {
         }
     }
 
-    /// Whether it goes on after it was answered; its deadline then holds for the opening only.
+    /// Whether it is a stream that stays open after the first answer; its deadline then applies to the opening only.
     const fn is_stream(self) -> bool {
         matches!(self, Self::Lead | Self::WatchInstances)
     }

@@ -1,4 +1,4 @@
-//! Dialling: what can be wrong with a socket, in words that say what to do, and a stream whose end is noticed.
+//! Dialling: what can be wrong with a socket, with the remedy, and a stream that reports its end.
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
@@ -30,12 +30,12 @@ pub enum DialError {
     /// Something that is not a socket is in the way.
     #[error("{0} is not a socket: remove what is there, or give another path to both the provider and the core")]
     NotASocket(Endpoint),
-    /// A socket file that nobody listens on.
+    /// A socket file without a listener.
     #[error(
         "nothing listens on {0}: the socket file was left behind by a provider that is gone, and a new one will take its place"
     )]
     Refused(Endpoint),
-    /// The file system says no.
+    /// The file system refuses the connection.
     #[error(
         "permission denied at {0}: run both containers as one user (runAsUser), or in one group (fsGroup) where the provider takes other users, \
          since the socket is open to its owner and group only"
@@ -53,13 +53,13 @@ pub enum DialError {
         endpoint: Endpoint,
         /// Its user, when it began to listen.
         uid: u32,
-        /// Its process, where the system tells.
+        /// Its process, if the system reports it.
         pid: Option<i32>,
         /// This process's user.
         own: u32,
     },
-    /// The listener's user cannot be found out.
-    #[error("what listens at {endpoint} is refused, since its user cannot be found out: {source}")]
+    /// The listener's user cannot be determined.
+    #[error("the process that listens at {endpoint} is refused because its user cannot be determined: {source}")]
     UnknownPeer {
         /// Where.
         endpoint: Endpoint,
@@ -98,8 +98,8 @@ impl Connection {
     }
 }
 
-/// A channel over this very stream. When tonic asks for another one the connection is over: another may have another
-/// provider behind it, and nobody would have shaken hands.
+/// A channel over this one stream. When tonic requests another stream, the connection is over: another stream may lead to another
+/// provider, without a handshake.
 async fn channel(
     stream: UnixStream,
     closed: &CancellationToken,

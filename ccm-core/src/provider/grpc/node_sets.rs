@@ -1,5 +1,5 @@
-//! Which node sets the provider at the other end of a connection holds. Each is sent once, however many calls want it at the
-//! same moment. What a set is and how it is sent, the caller knows.
+//! Which node sets the provider at the other end of a connection has. Each is sent once, however many calls need it at the same
+//! time. The caller knows the content of a set and how to send it.
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
@@ -33,13 +33,13 @@ struct Entry {
     sent: Sent,
 }
 
-/// By what a sending is told from an earlier or a later one of the same set.
+/// The number that distinguishes one sending of a set from an earlier or a later one.
 #[derive(Debug)]
 pub struct Sending(u64);
 
 impl NodeSets {
-    /// Returns once the provider has taken the set, sending it only if nobody has done so or does it now. A failure is that
-    /// of everybody who waits; whoever comes later tries anew. The work goes on if the callers go away.
+    /// Returns once the provider has the set, and sends it only if no other call has sent it or is sending it. A failure is returned
+    /// to all waiting callers; a later caller tries again. The sending continues if the callers go away.
     pub async fn sent<F>(&self, hash: &Arc<str>, send: impl FnOnce() -> F) -> Result<Sending, ProviderError>
     where
         F: Future<Output = Result<(), ProviderError>> + Send + 'static,
@@ -52,7 +52,7 @@ impl NodeSets {
         result.map(|()| sending)
     }
 
-    /// The provider does not hold it any more. A later sending of the same set is not touched.
+    /// The provider no longer has it. A later sending of the same set is not affected.
     pub fn forget(&self, sending: &Sending) {
         self.sets.lock().entries.retain(|entry| entry.sending != sending.0);
     }

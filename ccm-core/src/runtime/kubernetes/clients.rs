@@ -1,5 +1,5 @@
 //! The clients of the API server: one for requests, one for watches, one for the lease, so that no slow request and no rate limit
-//! holds a renewal up. Each request has a deadline, and a server that vanishes without a word is noticed. It sends no request itself.
+//! delays a renewal. Each request has a deadline, and the loss of a server without a reset is noticed. It sends no request itself.
 use std::time::Duration;
 
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -18,9 +18,9 @@ use crate::cluster::presence::Presence;
 /// How long things may take.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
-    /// A request, repeats included; then again the rest of an answer that has begun.
+    /// A request, including retries; then again the rest of an answer that has begun.
     request: Duration,
-    /// Until a watch or a list begins to be answered.
+    /// Until the answer to a watch or a list begins.
     watch: Duration,
     /// After how much silence a watch is dead. Watches last a minute (`cluster::view`), so that a healthy one always ends before.
     silence: Duration,
@@ -28,19 +28,19 @@ struct Limits {
 
 const LIMITS: Limits =
     Limits { request: Duration::from_secs(30), watch: Duration::from_secs(60), silence: Duration::from_secs(75) };
-/// After how much unacknowledged sending the kernel gives a connection up.
+/// How long sent data may stay unacknowledged before the kernel closes the connection.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
 /// How often an idle connection is probed.
 const KEEPALIVE: Duration = Duration::from_secs(15);
 /// How long connecting may take.
 const CONNECT: Duration = Duration::from_secs(10);
-/// How often a request is repeated that the server was too busy for (429, 503, 504), and the pauses where it names none.
+/// How often a request is retried that a busy server refused (429, 503, 504), and the pauses if the server names none.
 const RETRIES: (u32, Duration, Duration) = (5, Duration::from_millis(100), Duration::from_secs(10));
 
 /// The pace of `--kube-api-qps` and `--kube-api-burst`, for requests and watches.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
-    /// Requests a second.
+    /// Requests per second.
     pub qps: f32,
     /// Requests at once.
     pub burst: u32,
@@ -56,11 +56,11 @@ impl Pace {
 /// The clients of one API server.
 #[derive(Clone)]
 pub struct Clients {
-    /// For everything that is answered at once: deadline 30 s, repeats included.
+    /// For requests with a single answer: deadline 30 s, including retries.
     pub requests: Client,
     /// For watches and the lists that they begin with.
     pub watches: Client,
-    /// For the lease: no repeats, no `--kube-api-qps`.
+    /// For the lease: no retries, no `--kube-api-qps`.
     pub election: Client,
     /// For the probe of `presence`.
     pub probe: Client,
@@ -97,9 +97,9 @@ struct Kind<'a> {
     first: Duration,
     /// How long between any two pieces of it.
     silence: Duration,
-    /// Whether what a busy server refuses is repeated.
+    /// Whether a request that a busy server refused is retried.
     repeats: bool,
-    /// What is to know of requests that are not answered.
+    /// Where unanswered requests are reported.
     presence: Option<&'a Presence>,
 }
 

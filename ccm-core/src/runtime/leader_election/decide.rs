@@ -1,23 +1,23 @@
-//! The election as a pure function: what was seen of the lease, since when by this process's own clock, and the time now give the
-//! next action. It follows client-go's `leaderelection`, so that both can contend for one lease. Another holder's term ends when its
-//! record has not changed for its duration as observed here; wall-clock times are written for people and never compared.
+//! The election as a pure function: the last record of the lease, the time since when this process has seen it, and the time now
+//! give the next action. It follows client-go's `leaderelection`, so that both can contend for one lease. Another holder's term ends
+//! when this process has seen its record unchanged for its duration; wall-clock times are for people and never compared.
 //!
-//! Two differences from client-go are wanted: a lease that was deleted is created again only after the last holder seen has had its
-//! time, and with its count of transitions, since the epoch grows from it.
+//! Two differences from client-go are intended: a deleted lease is created again only after the last seen holder's duration is
+//! over, and with its count of transitions, because the epoch grows from that count.
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-/// What the lease says.
+/// The content of the lease.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
-    /// Who holds it; empty: nobody.
+    /// The holder; empty if there is none.
     pub holder: String,
-    /// How long the others wait without seeing a change.
+    /// How long, in seconds, other replicas wait without seeing a change.
     pub seconds: u32,
     /// How often it changed hands.
     pub transitions: u32,
-    /// Since when this holder holds it, by its wall clock.
+    /// When this holder acquired it, by the holder's wall clock.
     pub acquired: Option<Timestamp>,
     /// When it was last renewed, by the holder's wall clock.
     pub renewed: Option<Timestamp>,
@@ -28,7 +28,7 @@ pub struct Record {
 pub struct Observation {
     /// What was seen.
     pub record: Record,
-    /// When it was first seen so; for our own writes, when the request was sent.
+    /// When this record was first seen; for this process's own writes, when the request was sent.
     pub since: Instant,
 }
 
@@ -48,7 +48,7 @@ pub enum Action {
     Create(Record),
     /// Take it, or renew it: write this over what was read.
     Write(Record),
-    /// It is another's until then, unless it is renewed.
+    /// Another process holds it until then, or longer if it renews.
     Wait {
         /// Whose.
         holder: String,
@@ -64,7 +64,7 @@ impl Observation {
     }
 }
 
-/// What is known after reading `record` at `now`: its age starts anew only if it changed.
+/// The observation after reading `record` at `now`: its age starts at zero again only if it changed.
 pub fn observe(known: Option<Observation>, record: Record, now: Instant) -> Observation {
     match known {
         Some(known) if known.record == record => known,
@@ -72,7 +72,7 @@ pub fn observe(known: Option<Observation>, record: Record, now: Instant) -> Obse
     }
 }
 
-/// Whether the lease can be renewed without reading it first: it was ours, and still is by our own clock.
+/// Whether the lease can be renewed without reading it first: this process held it, and still does by its own clock.
 pub fn may_renew_unread(candidate: &Candidate, known: Option<&Observation>, now: Instant) -> bool {
     known.is_some_and(|known| known.record.holder == candidate.identity && now < known.expires())
 }
@@ -87,7 +87,7 @@ pub fn decide(candidate: &Candidate, known: Option<&Observation>, found: bool, n
     if found { Action::Write(record) } else { Action::Create(record) }
 }
 
-/// What is written to give the lease up: nobody's, and expired after a second for whoever waits for that.
+/// The record that releases the lease: without a holder, and expired after a second for processes that wait for that.
 pub fn released(held: &Record, wall: Timestamp) -> Record {
     Record { holder: String::new(), seconds: 1, transitions: held.transitions, acquired: Some(wall), renewed: Some(wall) }
 }
@@ -96,7 +96,7 @@ fn is_anothers(candidate: &Candidate, known: &Observation, now: Instant) -> bool
     !known.record.holder.is_empty() && known.record.holder != candidate.identity && now < known.expires()
 }
 
-/// What holding it looks like: a renewal keeps the count and the time of acquisition.
+/// The record of this process as the holder: a renewal keeps the count and the time of acquisition.
 pub fn claim(candidate: &Candidate, known: Option<&Record>, wall: Timestamp) -> Record {
     let (transitions, acquired) = match known {
         None => (0, Some(wall)),

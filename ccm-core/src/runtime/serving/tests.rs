@@ -57,7 +57,7 @@ async fn a_loop_that_stands_still_makes_it_not_alive() {
     tokio::time::advance(Duration::from_secs(61)).await;
     for path in ["/livez", "/healthz"] {
         let (status, text) = get_with(&health, path).await;
-        assert_eq!((status, text.as_str()), (500, "the task session stands still for 1m 1s\nlivez check failed\n"));
+        assert_eq!((status, text.as_str()), (500, "the task session has made no progress for 1m 1s\nlivez check failed\n"));
     }
     drop(turn);
     assert_eq!(get_with(&health, "/livez").await, (200, "ok".to_owned()));

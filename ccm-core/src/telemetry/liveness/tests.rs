@@ -9,7 +9,7 @@ async fn a_turn_that_lasts_too_long_is_named_until_it_ends() {
     tokio::time::advance(Duration::from_mins(2)).await;
     assert!(liveness.problems().is_empty());
     tokio::time::advance(Duration::from_secs(1)).await;
-    assert_eq!(liveness.problems(), ["the task node lifecycle stands still for 2m 1s"]);
+    assert_eq!(liveness.problems(), ["the task node lifecycle has made no progress for 2m 1s"]);
     liveness.goes_on("node lifecycle");
     assert!(liveness.problems().is_empty());
     tokio::time::advance(Duration::from_mins(3)).await;
@@ -44,7 +44,7 @@ async fn a_task_that_never_gives_way_stands_still() {
     drop(release);
     worker.join().unwrap();
     assert_eq!(problems.len(), 1, "{problems:?}");
-    assert!(problems[0].starts_with("the task session stands still for "), "{problems:?}");
+    assert!(problems[0].starts_with("the task session has made no progress for "), "{problems:?}");
     assert!(liveness.problems().is_empty());
 }
 

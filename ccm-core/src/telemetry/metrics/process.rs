@@ -42,7 +42,7 @@ where
     gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)
 }
 
-/// `VmRSS` of /proc/self/status is in kibibytes, so that nobody needs the size of a page.
+/// `VmRSS` of /proc/self/status is in kibibytes, so that the page size is not needed.
 fn resident_bytes() -> Option<i64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

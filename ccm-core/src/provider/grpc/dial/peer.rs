@@ -1,5 +1,5 @@
-//! Who listens at the socket: only processes of trusted users may learn what the core asks, and be believed. The mode of the
-//! socket guards against those who connect; this guards against those who listen in the provider's place.
+//! Who listens at the socket: the core sends requests to, and accepts answers from, processes of trusted users only. The mode of
+//! the socket guards against foreign clients; this guards against a foreign process that listens in the provider's place.
 use std::io;
 
 use tokio::net::UnixStream;
@@ -19,7 +19,7 @@ pub fn check(stream: &UnixStream, endpoint: &Endpoint, listed: &[u32]) -> Result
     Err(DialError::Foreign { endpoint: endpoint.clone(), uid: peer.uid(), pid: peer.pid(), own })
 }
 
-/// A pair of sockets tells the process's own user without any unsafe call.
+/// A pair of sockets gives the process's own user without any unsafe call.
 fn own_user() -> io::Result<u32> {
     Ok(UnixStream::pair()?.0.peer_cred()?.uid())
 }

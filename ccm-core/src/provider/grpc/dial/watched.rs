@@ -1,4 +1,4 @@
-//! A stream that tells when it is dropped, which HTTP/2 does as soon as the other end is gone, calls or none.
+//! A stream that reports when it is dropped, which HTTP/2 does as soon as the other end is gone, with or without calls.
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::sync::DropGuard;
 
-/// A stream and what its end sets off.
+/// A stream, and the guard that its end triggers.
 #[derive(Debug)]
 pub struct Watched<S> {
     stream: S,
