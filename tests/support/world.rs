@@ -10,7 +10,7 @@ use kube::{Api, Client};
 use tempfile::TempDir;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::audit::Audit;
+use crate::audit::{Audit, Scope};
 use crate::control_plane::{self, ControlPlane};
 use crate::core::CoreSpec;
 use crate::kubelet::Kubelets;
@@ -41,9 +41,14 @@ pub struct World {
 impl World {
     /// A new one. The folder's path is short, since a socket's path may have about 100 bytes at most.
     pub async fn start() -> Result<Self> {
+        Self::audited(Scope::Everything).await
+    }
+
+    /// A new one whose API server logs just some requests.
+    pub async fn audited(scope: Scope) -> Result<Self> {
         let room = ROOM.acquire().await?;
         let dir = tempfile::Builder::new().prefix("ccm-").tempdir()?;
-        let audit = Audit::new(dir.path())?;
+        let audit = Audit::new(dir.path(), scope)?;
         let control_plane = ControlPlane::start(dir.path(), &audit.flags()).await?;
         let admin = control_plane::client(control_plane.kubeconfig()).await?;
         rbac::install(&admin).await?;
