@@ -15,8 +15,16 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 
 /// The tasks of a leadership term.
-const OF_A_TERM: [&str; 7] =
-    ["cloud-node", "cloud-node-lifecycle", "service", "node-watch", "service-watch", "node-events", "service-events"];
+const OF_A_TERM: [&str; 8] = [
+    "cloud-node",
+    "cloud-node-lifecycle",
+    "node-events",
+    "node-watch",
+    "rate-limit-report",
+    "service",
+    "service-events",
+    "service-watch",
+];
 /// The tasks of the process.
 const OF_THE_PROCESS: [&str; 8] = [
     "api-server-probe",
