@@ -63,6 +63,8 @@ pub(super) struct Wires {
     pub handle: Handle,
     /// Look-ups.
     pub instances: Arc<dyn Instances>,
+    /// Until when all look-ups pause because the cloud limits their rate.
+    pub rate_limit: watch::Receiver<Option<tokio::time::Instant>>,
     /// Events about terms.
     pub events: Events,
     /// What the gate and the Lead stream follow.

@@ -1,9 +1,14 @@
-//! What readiness says of the cloud behind the provider: whether it refuses the credentials, and whether look-ups fail.
-//! Every controller tells what it heard; a line stays until the thing that it is about could be asked about again.
-use std::collections::BTreeMap;
+//! What readiness says of the cloud behind the provider: whether it refuses the credentials, whether look-ups fail, and whether it
+//! limits the rate of calls. Every controller reports what it heard; a line stays until the thing that it is about could be asked
+//! about again.
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
+use jiff::{SignedDuration, Timestamp, Unit};
 use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::health::{Check, Health};
 use crate::provider::{Outcome, ProviderError};
@@ -25,10 +30,13 @@ struct Heard {
     /// By what was asked about.
     credentials: BTreeMap<String, String>,
     look_ups: BTreeMap<String, String>,
+    /// Concerns about rate limits.
+    limited: BTreeSet<String>,
 }
 
 impl Drop for Heard {
     fn drop(&mut self) {
+        self.limited.iter().for_each(|concern| self.health.clear(concern));
         self.health.clear(CREDENTIALS);
         self.health.clear(LOOK_UPS);
     }
@@ -37,7 +45,41 @@ impl Drop for Heard {
 impl CloudHealth {
     /// Nothing has been heard yet.
     pub fn new(health: Health) -> Self {
-        Self(Arc::new(Mutex::new(Heard { health, credentials: BTreeMap::new(), look_ups: BTreeMap::new() })))
+        let (credentials, look_ups, limited) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
+        Self(Arc::new(Mutex::new(Heard { health, credentials, look_ups, limited })))
+    }
+
+    /// The cloud limits the rate of all calls to an RPC service (`Instances`, `LoadBalancers`): they pause until then. The line ends by
+    /// itself.
+    pub fn rate_limited(&self, service: &'static str, until: Instant) {
+        let left = until.saturating_duration_since(Instant::now());
+        let end = SignedDuration::try_from(left).ok().and_then(|left| Timestamp::now().checked_add(left).ok());
+        let end = end.and_then(|end| end.round(Unit::Second).ok()).map_or_else(String::new, |end| format!(", until {end}"));
+        let left = humantime::format_duration(Duration::from_secs(left.as_secs() + u64::from(left.subsec_nanos() > 0)));
+        let message = format!(
+            "the cloud limits the rate of calls to {service}: they pause for {left}{end}, then one call tries. Nothing needs to be done"
+        );
+        let (mut heard, concern) = (self.0.lock(), limit_of(service));
+        heard.health.set_until(&concern, Check::Warning(message), until);
+        heard.limited.insert(concern);
+    }
+
+    /// A call to the RPC service succeeded again.
+    pub fn recovered(&self, service: &'static str) {
+        self.0.lock().health.clear(&limit_of(service));
+    }
+
+    /// Reports the rate limit of an RPC service. Never returns.
+    pub async fn report_rate_limit(self, service: &'static str, mut limit: watch::Receiver<Option<Instant>>) {
+        loop {
+            match *limit.borrow_and_update() {
+                Some(until) => self.rate_limited(service, until),
+                None => self.recovered(service),
+            }
+            if limit.changed().await.is_err() {
+                return std::future::pending().await;
+            }
+        }
     }
 
     /// The look-up of a node succeeded, or failed. That look-ups are not served at all is told elsewhere.
@@ -57,6 +99,11 @@ impl CloudHealth {
     pub fn forget(&self, name: &str) {
         self.0.lock().heard(name, None, |_| false);
     }
+}
+
+/// The concern's name in `/readyz`.
+fn limit_of(service: &str) -> String {
+    format!("cloud-rate-limit-{}", service.to_lowercase())
 }
 
 /// Whether an error says that the provider's credentials do not do.
@@ -146,6 +193,32 @@ mod tests {
         cloud.looked_up("a", Some(&error("CLOUD_UNAVAILABLE")));
         assert_eq!(health.checks()[CREDENTIALS], Check::Ok);
         assert!(warning(&health, LOOK_UPS).contains("a: "));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_rate_limit_has_a_line_that_ends_by_itself_or_with_a_success() {
+        let health = Health::default();
+        let cloud = CloudHealth::new(health.clone());
+        let (sender, limit) = watch::channel(None);
+        tokio::spawn(cloud.clone().report_rate_limit("Instances", limit));
+        for ends_by_itself in [true, false] {
+            sender.send_replace(Some(Instant::now() + Duration::from_secs(90)));
+            tokio::task::yield_now().await;
+            let line = warning(&health, "cloud-rate-limit-instances");
+            assert!(
+                line.starts_with("the cloud limits the rate of calls to Instances: they pause for 1m 30s, until 20"),
+                "{line}"
+            );
+            if ends_by_itself {
+                tokio::time::sleep(Duration::from_secs(90)).await;
+            } else {
+                sender.send_replace(None);
+                tokio::task::yield_now().await;
+            }
+            assert_eq!(health.checks().len(), 0);
+        }
+        cloud.rate_limited("LoadBalancers", Instant::now() + Duration::from_secs(1));
+        assert_eq!(health.checks().len(), 1);
     }
 
     #[test]

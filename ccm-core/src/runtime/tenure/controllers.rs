@@ -51,6 +51,8 @@ impl Tenures {
         let (nodes, watch) = Nodes::watch(self.parts.clients.watches.clone(), self.parts.clients.presence.clone());
         tasks.assist("node-watch", stop, watch);
         let cloud = CloudHealth::new(self.parts.health.clone());
+        let report = cloud.clone().report_rate_limit("Instances", self.wires.rate_limit.clone());
+        tasks.assist("rate-limit-report", stop, report);
         // First, so that it knows a first installation from one whose nodes carry our annotation already.
         if self.parts.config.controllers.runs(names::controllers::NODE_LIFECYCLE) {
             let context = self.context(names::controllers::NODE_LIFECYCLE, &nodes, &cloud, &mut tasks);

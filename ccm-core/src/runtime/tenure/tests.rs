@@ -70,7 +70,9 @@ impl Scenario {
         let (events, _) = Events::queue(100);
         let parts = parts(&folder, &api, &["--leader-elect=false"]);
         let health = parts.health.clone();
-        let wires = Wires { handle, instances: Arc::new(batcher), events, term, mirror: watch::channel(None).0, resting };
+        let rate_limit = batcher.rate_limit();
+        let wires =
+            Wires { handle, instances: Arc::new(batcher), rate_limit, events, term, mirror: watch::channel(None).0, resting };
         let (leading, leadings) = watch::channel(None);
         let shutdown = CancellationToken::new();
         let (tenures, asked) = (Tenures { start, ..Tenures::new(parts, wires) }, shutdown.clone());
