@@ -157,6 +157,9 @@ impl Driver {
         if self.written.is_ahead_of(&name, &node.resource_version) {
             return;
         }
+        if !provider.ownership(&node).is_managed() {
+            self.worker.status.forget(&name);
+        }
         let observed = Observed { node, provider: Arc::clone(provider), refresh: cause == Cause::Refresh, answer: None };
         if decide(&observed).is_idle() {
             self.queue.forget(&name);

@@ -77,10 +77,7 @@ async fn each<T, R, F: Future<Output = R>>(ctx: &NodeContext, items: Vec<T>, wor
 
 async fn confirm(ctx: &NodeContext, doomed: &[Doomed]) -> Result<(), ActError> {
     let found = ctx.identity.confirm().await?;
-    let trusted = |one: &&Doomed| {
-        let owned = one.node.provider_id.as_deref().is_some_and(|id| found.owns(id));
-        owned && *one.cloud_identity == *found.cloud_identity
-    };
+    let trusted = |one: &&Doomed| found.ownership(&one.node).is_deletable() && *one.cloud_identity == *found.cloud_identity;
     match doomed.iter().find(|one| !trusted(one)) {
         None => Ok(()),
         Some(one) => Err(ActError::Identity { decided: one.cloud_identity.to_string(), found: found.cloud_identity.clone() }),
