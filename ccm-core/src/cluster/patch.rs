@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 
 pub use self::nodes::{NodePatch, NodeWriter};
 pub use self::services::{ConditionChange, ServicePatch, ServiceWriter, StatusPatch};
-use super::gate::{Closed, Gate, Permit};
-use super::presence::{self, Presence};
+use super::gate::Closed;
+use super::presence;
 use crate::model::ownership::Ownership;
 
 /// The field manager of every write.
@@ -56,12 +56,6 @@ impl From<kube::Error> for WriteError {
             _ => Self::Api(error),
         }
     }
-}
-
-/// Waits while the API server is away, and then asks the gate: what it said before is too old.
-async fn allowed(presence: &Presence, gate: &Gate) -> Result<Permit, WriteError> {
-    presence.present().await;
-    Ok(gate.check()?)
 }
 
 fn params() -> PatchParams {

@@ -9,10 +9,9 @@ use kube::api::{DeleteParams, Patch, Preconditions};
 use kube::{Api, Client};
 use serde_json::{Map, Value, json};
 
-use super::{WriteError, allowed, identity, params};
+use super::{WriteError, identity, params};
 use crate::cluster::convert;
 use crate::cluster::gate::Gate;
-use crate::cluster::presence::Presence;
 use crate::model::node::{Address, Node, Taint};
 use crate::model::ownership::Ownership;
 
@@ -41,19 +40,12 @@ impl NodePatch {
 pub struct NodeWriter {
     nodes: Api<core::Node>,
     gate: Gate,
-    presence: Presence,
 }
 
 impl NodeWriter {
     /// A writer behind a gate.
     pub fn new(client: Client, gate: Gate) -> Self {
-        Self { nodes: Api::all(client), gate, presence: Presence::default() }
-    }
-
-    /// One that waits while the API server is away.
-    #[must_use]
-    pub fn while_present(self, presence: Presence) -> Self {
-        Self { presence, ..self }
+        Self { nodes: Api::all(client), gate }
     }
 
     /// The gate, for those who want to know before they begin.
@@ -91,7 +83,7 @@ impl NodeWriter {
 
     /// Asks the gate, and refuses a node whose ownership does not allow what is to be done, whatever a controller decided.
     async fn allowed(&self, node: &Node, suffices: fn(Ownership) -> bool) -> Result<(), WriteError> {
-        let ownership = allowed(&self.presence, &self.gate).await?.provider.ownership(node);
+        let ownership = self.gate.check_when_present().await?.provider.ownership(node);
         if suffices(ownership) { Ok(()) } else { Err(WriteError::NotOurs(ownership)) }
     }
 }

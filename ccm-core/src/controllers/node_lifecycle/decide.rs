@@ -5,6 +5,7 @@
 pub(super) mod breaker;
 mod closing;
 mod evidence;
+pub(super) mod recheck;
 mod rules;
 
 use std::collections::HashMap;
@@ -16,7 +17,7 @@ use jiff::{SignedDuration, Timestamp};
 use self::evidence::Missing;
 use self::rules::Rules;
 use super::LifecycleConfig;
-use super::marks::{Marks, is_marked};
+use super::marks::Marks;
 use super::observations::{Observations, Said};
 use crate::cluster::state::{Cause, Rule, Scope, State, Trip};
 use crate::model::node::{Node, Ready, Taint};
@@ -188,14 +189,6 @@ pub(super) fn decide(observed: &Observed<'_>) -> Plan {
         Rules::new(observed, state).apply(&mut plan);
     }
     plan
-}
-
-/// Whether a node that was read just now is still the one that was decided upon, still not ready, and still marked if it was to go
-/// for its mark.
-pub(super) fn is_still_doomed(live: &Node, decided: &Node, cause: Cause) -> bool {
-    let same = live.uid == decided.uid && live.provider_id == decided.provider_id && live.provider_id.is_some();
-    let planned = cause != Cause::Planned || is_marked(live);
-    same && planned && live.ready != Ready::True && live.deleted_at.is_none()
 }
 
 /// Whether a node carries the taint of a stopped machine.
