@@ -139,9 +139,8 @@ pub fn decide(observed: &Observed) -> Plan {
 /// cloud to initialise it.
 fn is_concerned(node: &Node, provider: &ProviderInfo) -> bool {
     match provider.ownership(node) {
-        Ownership::Ours => true,
         Ownership::Unclaimed => node.is_uninitialized(),
-        Ownership::Foreign => false,
+        other => other.is_managed(),
     }
 }
 
