@@ -177,6 +177,9 @@ impl Controller {
             return None;
         }
         let provider = Arc::clone(self.provider.as_ref()?);
+        if !provider.ownership(&node).is_managed() {
+            self.worker.status.forget(key);
+        }
         Some(Observed { node, provider, refresh: self.refresh.contains(key), answer: None })
     }
 

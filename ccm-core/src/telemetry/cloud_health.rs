@@ -1,7 +1,7 @@
 //! What readiness says of the cloud behind the provider: whether it refuses the credentials, whether look-ups fail, and whether it
 //! limits the rate of calls. Every controller reports what it heard; a line stays until the thing that it is about could be asked
 //! about again.
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub const LOOK_UPS: &str = "cloud-look-ups";
 /// Reasons of errors that are about credentials: the contract's, and the gRPC codes' for providers that give none.
 const CREDENTIAL_REASONS: [&str; 4] = ["CREDENTIALS_INVALID", "PERMISSION_MISSING", "UNAUTHENTICATED", "PERMISSION_DENIED"];
 
-/// What was heard in one term. Clones share it; the last one to go takes its lines along.
+/// What was heard in one term. Clones share it; its lines go with the term.
 #[derive(Clone, Debug)]
 pub struct CloudHealth(Arc<Mutex<Heard>>);
 
@@ -30,23 +30,12 @@ struct Heard {
     /// By what was asked about.
     credentials: BTreeMap<String, String>,
     look_ups: BTreeMap<String, String>,
-    /// Concerns about rate limits.
-    limited: BTreeSet<String>,
-}
-
-impl Drop for Heard {
-    fn drop(&mut self) {
-        self.limited.iter().for_each(|concern| self.health.clear(concern));
-        self.health.clear(CREDENTIALS);
-        self.health.clear(LOOK_UPS);
-    }
 }
 
 impl CloudHealth {
     /// Nothing has been heard yet.
     pub fn new(health: Health) -> Self {
-        let (credentials, look_ups, limited) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
-        Self(Arc::new(Mutex::new(Heard { health, credentials, look_ups, limited })))
+        Self(Arc::new(Mutex::new(Heard { health, credentials: BTreeMap::new(), look_ups: BTreeMap::new() })))
     }
 
     /// The cloud limits the rate of all calls to an RPC service (`Instances`, `LoadBalancers`): they pause until then. The line ends by
@@ -59,9 +48,7 @@ impl CloudHealth {
         let message = format!(
             "the cloud limits the rate of calls to {service}: they pause for {left}{end}, then one call tries. Nothing needs to be done"
         );
-        let (mut heard, concern) = (self.0.lock(), limit_of(service));
-        heard.health.set_until(&concern, Check::Warning(message), until);
-        heard.limited.insert(concern);
+        self.0.lock().health.set_until(&limit_of(service), Check::Warning(message), until);
     }
 
     /// A call to the RPC service succeeded again.
@@ -219,15 +206,5 @@ mod tests {
         }
         cloud.rate_limited("LoadBalancers", Instant::now() + Duration::from_secs(1));
         assert_eq!(health.checks().len(), 1);
-    }
-
-    #[test]
-    fn the_lines_go_with_the_term() {
-        let health = Health::default();
-        let cloud = CloudHealth::new(health.clone());
-        cloud.clone().looked_up("a", Some(&error("UNAUTHENTICATED")));
-        assert_eq!(health.checks().len(), 1);
-        drop(cloud);
-        assert_eq!(health.checks().len(), 0);
     }
 }
