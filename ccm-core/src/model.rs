@@ -2,6 +2,7 @@
 pub mod instance;
 pub mod load_balancer;
 pub mod node;
+pub mod ownership;
 pub mod provider_info;
 pub mod service;
 pub mod target;

@@ -16,6 +16,7 @@ pub mod batch;
 pub mod capabilities;
 pub mod classify;
 pub mod convert;
+mod count;
 pub mod description;
 pub mod endpoint;
 pub mod grpc;

@@ -25,7 +25,7 @@ use crate::cluster::events::Events;
 use crate::cluster::state::mirror::Mirror;
 use crate::config::Config;
 use crate::model::term::Term;
-use crate::provider::Instances;
+use crate::provider::batch::Batcher;
 use crate::provider::grpc::Deadlines;
 use crate::provider::metrics::ProviderMetrics;
 use crate::provider::session::{self, Handle, Session, SessionConfig};
@@ -136,6 +136,7 @@ impl Parts {
         let (events, writer) = Events::start(self.client.clone(), self.clients.presence.clone(), "ccm-core", &self.identity);
         background.spawn(tasks::EVENTS, writer);
         let (handle, instances) = self.session(terms, events.clone(), background);
+        let rate_limit = instances.rate_limit();
         let (resting, rests) = watch::channel(false);
         let candidates = self.candidacy(&handle, rests, background);
         let (leading, leadings) = watch::channel::<Option<Leading>>(None);
@@ -146,7 +147,7 @@ impl Parts {
         background.spawn(tasks::ELECTION, self.election(candidates, leading, mirrors, ending.clone()));
         let replacement = self.elector();
 
-        let wires = tenure::Wires { handle, instances, events, term, mirror, resting };
+        let wires = tenure::Wires { handle, instances: Arc::new(instances), rate_limit, events, term, mirror, resting };
         let tenures = Tenures::new(self, wires);
         let ended = govern(background, &stop, tenures.serve(leadings, &stop)).await;
         tenures.withdraw();
@@ -176,18 +177,13 @@ impl Parts {
     }
 
     /// The session with the provider and everything that lives as long.
-    fn session(
-        &self,
-        terms: watch::Receiver<Option<Term>>,
-        events: Events,
-        background: &mut Supervisor,
-    ) -> (Handle, Arc<dyn Instances>) {
+    fn session(&self, terms: watch::Receiver<Option<Term>>, events: Events, background: &mut Supervisor) -> (Handle, Batcher) {
         let judge = Acceptance::new(self.records(), &self.config.provider, events, &self.cluster_uid, terms.clone());
         let (handle, session) = Session::start(self.session_config(), Arc::new(judge), terms);
         background.spawn(tasks::SESSION, session);
         let (instances, batches) = handle.instances();
         background.spawn(tasks::BATCHES, batches);
-        (handle, Arc::new(instances))
+        (handle, instances)
     }
 
     fn records(&self) -> Records {

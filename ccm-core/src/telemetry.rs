@@ -6,3 +6,4 @@ pub mod health;
 pub mod liveness;
 pub mod log_budget;
 pub mod metrics;
+pub mod term;

@@ -2,50 +2,111 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use ccm_test_support::control_plane;
 use ccm_test_support::services::{CLASS, FINALIZER, NAME, NAMESPACE, READY, Services, Wish};
 use ccm_test_support::world::World;
 use futures::{StreamExt, TryStreamExt, stream};
+use http::header::CONTENT_TYPE;
 use k8s_openapi::api::core::v1::{Node, Service};
-use kube::api::{Patch, PatchParams};
-use kube::{Api, ResourceExt};
-use serde_json::json;
+use kube::api::{ListParams, Patch, PatchParams};
+use kube::{Api, Client, ResourceExt};
+use serde::Deserialize;
+use serde_json::{Value, json};
 
-/// Patches every node twice, so many requests at one time.
-pub async fn patch_all(world: &World, in_flight: usize) -> Result<Duration> {
-    let nodes: Api<Node> = Api::all(world.admin());
-    let all: Vec<Node> = world.kubelets().all().await?.into_values().collect();
-    let began = Instant::now();
-    stream::iter(all.into_iter().enumerate())
-        .map(Ok)
-        .try_for_each_concurrent(in_flight, |(number, node)| initialise(&nodes, number, node))
-        .await?;
-    Ok(began.elapsed())
+/// Nodes of one page of the list.
+const PAGE: u32 = 500;
+
+/// A node that is to be patched.
+struct Target {
+    number: usize,
+    name: String,
+    uid: Option<String>,
+    version: Option<String>,
 }
 
-async fn initialise(nodes: &Api<Node>, number: usize, node: Node) -> Result<()> {
-    let (name, params) = (node.name_any(), PatchParams::default());
-    let addressed = nodes.patch_status(&name, &params, &Patch::Strategic(addresses(number, &node))).await?;
-    nodes.patch(&name, &params, &Patch::Strategic(metadata(&addressed))).await?;
+/// What of an answer is needed for the next patch.
+#[derive(Deserialize)]
+struct Answer {
+    metadata: Metadata,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
+    resource_version: String,
+}
+
+/// Patches every node twice, so many requests at one time, under ccm-core's account and beside ccm-core's watch, whose bytes it
+/// discards. Before that it lists the nodes.
+pub async fn initialise_all(world: &World, in_flight: usize) -> Result<()> {
+    let client = control_plane::client(world.core().kubeconfig()).await?;
+    let (targets, version) = list(&client).await?;
+    let watch = tokio::spawn(discard_watch(client.clone(), version));
+    let done = stream::iter(targets)
+        .map(Ok)
+        .try_for_each_concurrent(in_flight, |target| {
+            let client = client.clone();
+            async move { initialise(&client, &target).await }
+        })
+        .await;
+    watch.abort();
+    done
+}
+
+async fn list(client: &Client) -> Result<(Vec<Target>, String)> {
+    let nodes: Api<Node> = Api::all(client.clone());
+    let (mut targets, mut params) = (Vec::new(), ListParams::default().limit(PAGE));
+    loop {
+        let page = nodes.list_metadata(&params).await?;
+        for node in page.items {
+            let (uid, version) = (node.uid(), node.resource_version());
+            targets.push(Target { number: targets.len(), name: node.name_any(), uid, version });
+        }
+        match page.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => params = params.continue_token(&token),
+            None => return Ok((targets, page.metadata.resource_version.unwrap_or_default())),
+        }
+    }
+}
+
+async fn discard_watch(client: Client, version: String) -> Result<()> {
+    let url = format!("/api/v1/nodes?watch=true&allowWatchBookmarks=true&resourceVersion={version}");
+    let bytes = client.request_stream(http::Request::get(url).body(Vec::new())?).await?;
+    futures::io::copy(std::pin::pin!(bytes), &mut futures::io::sink()).await?;
     Ok(())
 }
 
-fn addresses(number: usize, node: &Node) -> serde_json::Value {
-    let ip = format!("10.{}.{}.1", number / 250, number % 250);
+async fn initialise(client: &Client, target: &Target) -> Result<()> {
+    let version = patch(client, target, "/status", &addresses(target)).await?;
+    patch(client, target, "", &metadata(target, &version)).await?;
+    Ok(())
+}
+
+async fn patch(client: &Client, target: &Target, subresource: &str, body: &Value) -> Result<String> {
+    let request = http::Request::patch(format!("/api/v1/nodes/{}{subresource}?fieldManager=bare", target.name))
+        .header(CONTENT_TYPE, "application/strategic-merge-patch+json")
+        .body(serde_json::to_vec(body)?)?;
+    let answer: Answer = client.request(request).await?;
+    Ok(answer.metadata.resource_version)
+}
+
+fn addresses(target: &Target) -> Value {
+    let ip = format!("10.{}.{}.1", target.number / 250, target.number % 250);
     json!({
-        "metadata": { "uid": node.uid(), "resourceVersion": node.resource_version() },
+        "metadata": { "uid": target.uid, "resourceVersion": target.version },
         "status": { "addresses": [
             { "$patch": "replace" },
             { "type": "InternalIP", "address": ip },
-            { "type": "Hostname", "address": node.name_any() },
+            { "type": "Hostname", "address": target.name },
         ] },
     })
 }
 
-fn metadata(node: &Node) -> serde_json::Value {
+fn metadata(target: &Target, version: &str) -> Value {
     let applied = r#"{"node.kubernetes.io/instance-type":"sim.small"}"#;
     json!({
         "metadata": {
-            "uid": node.uid(), "resourceVersion": node.resource_version(),
+            "uid": target.uid, "resourceVersion": version,
             "annotations": { "ccm-core.dev/applied-labels": applied },
             "labels": {
                 "node.kubernetes.io/instance-type": "sim.small", "beta.kubernetes.io/instance-type": "sim.small",
@@ -53,7 +114,7 @@ fn metadata(node: &Node) -> serde_json::Value {
                 "topology.kubernetes.io/region": "sim-1", "failure-domain.beta.kubernetes.io/region": "sim-1",
             },
         },
-        "spec": { "providerID": format!("simulated://sim-1a/{}", node.name_any()), "taints": [] },
+        "spec": { "providerID": format!("simulated://sim-1a/{}", target.name), "taints": [] },
     })
 }
 

@@ -1,16 +1,19 @@
-//! Benchmarks, to be run with `--release`: `cargo run --release -p ccm-tests --bin ccm-bench -- init --nodes 5000`.
+//! Benchmarks, to be run with `--release`: `cargo run --release --bin ccm-bench -- scale --nodes 5000`.
 //! They print figures and judge nothing.
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 mod away;
 mod bare;
-mod init;
+mod idle;
 mod joined;
 mod node_sets;
+mod scale;
 mod services;
+mod upstream;
+mod usage;
 
-/// Times ccm-core at work on a real API server, beside a bare client that makes the same writes.
+/// Times ccm-core at work on a real API server, beside a bare client that makes the same writes and beside upstream's manager.
 #[derive(Debug, Parser)]
 #[command(name = "ccm-bench")]
 struct Args {
@@ -22,8 +25,10 @@ struct Args {
 enum Bench {
     /// Takes the API server away while nodes join.
     Away(away::Away),
-    /// Initialises nodes that have all joined before.
-    Init(init::Init),
+    /// Initialises nodes that have all joined before, beside a bare client and upstream's manager.
+    Scale(scale::Scale),
+    /// Does nothing for an hour, beside upstream's manager, while kubelets report.
+    Idle(idle::Idle),
     /// Gives Services load balancers, and lets a node join.
     Services(services::Serve),
     /// Lets a node join many nodes and many Services, with node sets and without.
@@ -34,7 +39,8 @@ enum Bench {
 async fn main() -> Result<()> {
     match Args::parse().bench {
         Bench::Away(away) => away.run().await,
-        Bench::Init(init) => init.run().await,
+        Bench::Scale(scale) => scale.run().await,
+        Bench::Idle(idle) => idle.run().await,
         Bench::Services(services) => services.run().await,
         Bench::NodeSets(node_sets) => node_sets.run().await,
     }

@@ -9,6 +9,7 @@ mod leadership;
 mod lies;
 mod lies_in_pieces;
 mod ownership;
+mod panics;
 mod service_patches;
 mod services;
 mod start_up;

@@ -1,9 +1,12 @@
 //! What ccm-core asked of the API server, by the API server's own audit log.
 use std::collections::BTreeMap;
 use std::fs;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use jiff::Timestamp;
 use serde::Deserialize;
 
 use crate::rbac;
@@ -14,8 +17,23 @@ omitStages: [RequestReceived, ResponseStarted]
 rules:
   - level: Metadata
     users: [USER]
+    # WHICH
   - level: None
 ";
+
+/// In place of `# WHICH`.
+const NODE_WRITES: &str = r#"verbs: [patch, update]
+    resources: [{ group: "", resources: [nodes, nodes/status] }]"#;
+
+/// Which requests of the account are logged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scope {
+    /// All.
+    #[default]
+    Everything,
+    /// Patches and updates of nodes, so that a benchmark is not about the log.
+    NodeWrites,
+}
 
 /// The log of one API server.
 #[derive(Clone, Debug)]
@@ -28,6 +46,10 @@ pub struct Audit {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Entry {
+    /// When the API server received it.
+    pub request_received_timestamp: Timestamp,
+    /// When it was answered.
+    pub stage_timestamp: Timestamp,
     /// `get`, `patch`, `delete`, ….
     pub verb: String,
     /// What it was about.
@@ -83,9 +105,10 @@ impl NodeWrites {
 
 impl Audit {
     /// A log in `dir`, for an API server that is started with [`Audit::flags`].
-    pub fn new(dir: &Path) -> Result<Self> {
+    pub fn new(dir: &Path, scope: Scope) -> Result<Self> {
         let audit = Self { log: dir.join("audit.jsonl"), policy: dir.join("audit-policy.yaml") };
-        fs::write(&audit.policy, POLICY.replace("USER", rbac::USER))?;
+        let policy = POLICY.replace("USER", rbac::USER);
+        fs::write(&audit.policy, if scope == Scope::NodeWrites { policy.replace("# WHICH", NODE_WRITES) } else { policy })?;
         Ok(audit)
     }
 
@@ -96,15 +119,19 @@ impl Audit {
             flag("audit-policy-file", &self.policy),
             flag("audit-log-path", &self.log),
             "--audit-log-mode=blocking-strict".into(),
+            // Never a second file.
+            "--audit-log-maxsize=100000".into(),
         ]
     }
 
     /// Every request of ccm-core's so far.
     pub fn entries(&self) -> Result<Vec<Entry>> {
-        let text = fs::read_to_string(&self.log).with_context(|| format!("cannot read {}", self.log.display()))?;
-        // The last line may still be being written.
-        let complete = text.rfind('\n').map_or("", |end| &text[..end]);
-        complete.lines().map(|line| serde_json::from_str(line).with_context(|| line.to_owned())).collect()
+        self.follow().entries()
+    }
+
+    /// The log, to be read as it grows.
+    pub fn follow(&self) -> Follow {
+        Follow { log: self.log.clone(), read: 0 }
     }
 
     /// The writes to nodes among them.
@@ -138,5 +165,55 @@ impl Audit {
         Ok(refused
             .map(|Entry { verb, object_ref: o, .. }| format!("{verb} {} {} {}", o.resource, o.subresource, o.name))
             .collect())
+    }
+}
+
+/// A reader of the log that remembers how far it is.
+#[derive(Clone, Debug)]
+pub struct Follow {
+    log: PathBuf,
+    read: u64,
+}
+
+impl Follow {
+    /// Every request since the last look.
+    pub fn entries(&mut self) -> Result<Vec<Entry>> {
+        let mut bytes = Vec::new();
+        let mut file = File::open(&self.log).with_context(|| format!("cannot open {}", self.log.display()))?;
+        file.seek(SeekFrom::Start(self.read))?;
+        file.read_to_end(&mut bytes)?;
+        // The last line may still be being written.
+        bytes.truncate(bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1));
+        self.read += bytes.len() as u64;
+        let lines = bytes.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
+        lines.map(|line| serde_json::from_slice(line).with_context(|| String::from_utf8_lossy(line).into_owned())).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_follower_reads_each_complete_line_once() -> Result<()> {
+        let dir = tempfile::tempdir()?;
+        let audit = Audit::new(dir.path(), Scope::NodeWrites)?;
+        let (first, second) = (line("a"), line("b"));
+        let mut follow = audit.follow();
+        let mut names = |text: String| -> Result<Vec<String>> {
+            fs::write(&audit.log, text)?;
+            Ok(follow.entries()?.into_iter().map(|entry| entry.object_ref.name).collect())
+        };
+        assert_eq!(names(format!("{first}\n{}", &second[..9]))?, ["a"]);
+        assert_eq!(names(format!("{first}\n{second}\n"))?, ["b"]);
+        assert!(names(format!("{first}\n{second}\n"))?.is_empty());
+        Ok(())
+    }
+
+    fn line(name: &str) -> String {
+        let time = "2026-01-01T00:00:00.000001Z";
+        format!(
+            r#"{{"verb":"patch","objectRef":{{"name":"{name}"}},"requestReceivedTimestamp":"{time}","stageTimestamp":"{time}"}}"#
+        )
     }
 }

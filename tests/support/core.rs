@@ -1,4 +1,5 @@
 //! `ccm-core` as a process: how tests start it, and what it says of itself.
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -35,6 +36,7 @@ pub struct CoreSpec {
     kubeconfig: PathBuf,
     endpoint: PathBuf,
     flags: Vec<String>,
+    tasks: Option<PathBuf>,
 }
 
 impl CoreSpec {
@@ -46,7 +48,14 @@ impl CoreSpec {
             kubeconfig: kubeconfig.to_owned(),
             endpoint: endpoint.to_owned(),
             flags: Vec::new(),
+            tasks: None,
         }
+    }
+
+    /// With tasks that panic when [`Core::panic_in`] says so. Only debug builds can.
+    #[must_use]
+    pub fn with_panics(self) -> Self {
+        Self { tasks: Some(self.dir.join(format!("{}-tasks", self.name))), ..self }
     }
 
     /// With [`QUICK`].
@@ -104,8 +113,17 @@ impl CoreSpec {
         command.arg(format!("--provider-endpoint=unix://{}", self.endpoint.display()));
         command.arg(format!("--kubeconfig={}", self.kubeconfig.display()));
         command.arg("--bind-address=127.0.0.1").arg(format!("--secure-port={port}")).args(&self.flags);
+        if let Some(folder) = &self.tasks {
+            fs::create_dir_all(folder)?;
+            command.env("CCM_CORE_TEST_TASKS", folder);
+        }
         let process = Process::start(&self.name, command, &self.dir)?;
-        Ok(Core { process, port, http: reqwest::Client::builder().no_proxy().timeout(PATIENCE).build()? })
+        Ok(Core {
+            process,
+            port,
+            tasks: self.tasks.clone(),
+            http: reqwest::Client::builder().no_proxy().timeout(PATIENCE).build()?,
+        })
     }
 }
 
@@ -114,6 +132,7 @@ impl CoreSpec {
 pub struct Core {
     process: Process,
     port: u16,
+    tasks: Option<PathBuf>,
     http: reqwest::Client,
 }
 
@@ -228,6 +247,24 @@ impl Core {
             Ok(())
         })
         .await
+    }
+
+    /// The names of the tasks that it runs, or ran, of a core [`CoreSpec::with_panics`].
+    pub fn tasks(&self) -> Result<BTreeSet<String>> {
+        let folder = self.tasks.as_ref().context("the core was not started with_panics")?;
+        let names = fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
+        names.collect()
+    }
+
+    /// Makes every task of this name panic.
+    pub fn panic_in(&self, task: &str) -> Result<()> {
+        let folder = self.tasks.as_ref().context("the core was not started with_panics")?;
+        fs::remove_file(folder.join(task)).with_context(|| format!("no task {task} runs, or this is a release build"))
+    }
+
+    /// Whether it holds the lease.
+    pub async fn leads(&self) -> Result<bool> {
+        Ok(self.metric("leader_election_master_status").await?.unwrap_or_default() > 0.0)
     }
 
     /// Its log.

@@ -148,6 +148,11 @@ impl Calls {
         self.0.get(method).copied().unwrap_or_default()
     }
 
+    /// Of all methods.
+    pub fn total(&self) -> u64 {
+        self.0.values().sum()
+    }
+
     /// Of those that may change a load balancer.
     pub fn mutations(&self) -> u64 {
         MUTATIONS.into_iter().map(|method| self.of(method)).sum()

@@ -1,4 +1,6 @@
 //! Nodes as kubelet makes and reports them, without any kubelet: created through the API with the taint, then Ready or not.
+mod full;
+
 use std::collections::BTreeMap;
 
 use anyhow::{Result, ensure};
@@ -93,6 +95,19 @@ impl Kubelets {
     /// Nodes of these names register, tainted and Ready.
     pub async fn join(&self, names: &[String]) -> Result<()> {
         self.register(names.iter().map(Registration::new)).await
+    }
+
+    /// They report all that a kubelet reports, images and texts included, and a controller annotates them: each writer leaves
+    /// its managed fields.
+    pub async fn report_in_full(&self, names: &[String]) -> Result<()> {
+        let by = |manager: &str| PatchParams { field_manager: Some(manager.to_owned()), ..PatchParams::default() };
+        let (kubelet, controller) = (by("kubelet"), by("kube-controller-manager"));
+        let annotations = Patch::Strategic(full::annotations());
+        self.each(names, async |nodes, name| {
+            nodes.patch_status(name, &kubelet, &Patch::Strategic(json!({ "status": full::status() }))).await?;
+            nodes.patch(name, &controller, &annotations).await.map(drop)
+        })
+        .await
     }
 
     /// They report Ready, or not.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use std::{fs, thread};
 
 use anyhow::{Context, Result};
+use rustix::param::clock_ticks_per_second;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
@@ -113,6 +114,18 @@ impl Process {
         let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next()?.parse().ok());
         Some(Memory { resident_kib: field("VmRSS:")?, peak_kib: field("VmHWM:")? })
     }
+
+    /// The processor time that it has used so far, its own and the kernel's, where the system tells (Linux).
+    pub fn cpu(&self) -> Option<Duration> {
+        cpu_of(&fs::read_to_string(format!("/proc/{}/stat", self.id()?)).ok()?, clock_ticks_per_second())
+    }
+}
+
+/// utime and stime, fields 14 and 15. The second field, the name in brackets, may contain anything.
+fn cpu_of(stat: &str, ticks_per_second: u64) -> Option<Duration> {
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let ticks: u64 = fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?;
+    Some(Duration::from_millis(ticks * 1000 / ticks_per_second))
 }
 
 /// Resident memory.
@@ -141,4 +154,16 @@ pub fn tail(path: &Path, lines: usize) -> String {
     let text = fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
     let all: Vec<_> = text.lines().collect();
     all[all.len().saturating_sub(lines)..].join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processor_time_is_read_past_a_name_with_spaces_and_brackets() {
+        let stat = "42 (a ) b) S 1 42 42 0 -1 4194560 1000 0 0 0 150 25 0 0 20 0 8 0 100 1000000 500";
+        assert_eq!(cpu_of(stat, 100), Some(Duration::from_millis(1750)));
+        assert_eq!(cpu_of("42 (cut", 100), None);
+    }
 }

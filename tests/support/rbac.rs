@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::ServiceAccount;
+use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
 use kube::config::Kubeconfig;
 use kube::{Client, ResourceExt};
@@ -40,6 +41,17 @@ pub async fn install(admin: &Client) -> Result<()> {
         let params = PatchParams::apply("ccm-test-support").force();
         api.patch(&object.name_any(), &params, &Patch::Apply(&object)).await?;
     }
+    Ok(())
+}
+
+/// Lets the account do everything, for a client that needs other rights than ccm-core.
+pub async fn allow_everything(admin: &Client) -> Result<()> {
+    let binding = serde_json::from_value(json!({
+        "metadata": { "name": "everything" },
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin" },
+        "subjects": [{ "kind": "ServiceAccount", "name": ACCOUNT, "namespace": NAMESPACE }],
+    }))?;
+    Api::<ClusterRoleBinding>::all(admin.clone()).create(&PostParams::default(), &binding).await?;
     Ok(())
 }
 

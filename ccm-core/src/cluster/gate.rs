@@ -8,6 +8,7 @@ use std::time::Instant;
 use tokio::sync::watch;
 use tokio::time::sleep_until;
 
+use super::presence::Presence;
 use crate::model::provider_info::ProviderInfo;
 use crate::model::term::Term;
 use crate::provider::{ProviderState, StateReceiver};
@@ -17,6 +18,7 @@ use crate::provider::{ProviderState, StateReceiver};
 pub struct Gate {
     term: watch::Receiver<Option<Term>>,
     provider: StateReceiver,
+    presence: Presence,
 }
 
 /// What an open gate says.
@@ -48,7 +50,19 @@ pub enum Closed {
 impl Gate {
     /// A gate over the elector's terms and the provider's state.
     pub fn new(term: watch::Receiver<Option<Term>>, provider: StateReceiver) -> Self {
-        Self { term, provider }
+        Self { term, provider, presence: Presence::default() }
+    }
+
+    /// One before which writes wait while the API server is away.
+    #[must_use]
+    pub fn while_present(self, presence: Presence) -> Self {
+        Self { presence, ..self }
+    }
+
+    /// Waits while the API server is away, and then asks whether this process may change anything: an answer from before is too old.
+    pub async fn check_when_present(&self) -> Result<Permit, Closed> {
+        self.presence.present().await;
+        self.check()
     }
 
     /// Whether this process may change anything now.

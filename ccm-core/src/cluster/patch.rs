@@ -8,8 +8,9 @@ use serde_json::{Map, Value, json};
 
 pub use self::nodes::{NodePatch, NodeWriter};
 pub use self::services::{ConditionChange, ServicePatch, ServiceWriter, StatusPatch};
-use super::gate::{Closed, Gate};
-use super::presence::{self, Presence};
+use super::gate::Closed;
+use super::presence;
+use crate::model::ownership::Ownership;
 
 /// The field manager of every write.
 pub const FIELD_MANAGER: &str = "ccm-core";
@@ -20,6 +21,9 @@ pub enum WriteError {
     /// This process may not write now.
     #[error("not written: {0}")]
     Closed(#[from] Closed),
+    /// The node is not the provider's to write to, or to delete. A controller that asks for it has decided by something old.
+    #[error("not written: the node {}", .0.describe())]
+    NotOurs(Ownership),
     /// The object has changed since it was read; read it again.
     #[error("the object has changed meanwhile")]
     Conflict,
@@ -52,13 +56,6 @@ impl From<kube::Error> for WriteError {
             _ => Self::Api(error),
         }
     }
-}
-
-/// Waits while the API server is away, and then asks the write guard: an earlier answer is too old.
-async fn allowed(presence: &Presence, gate: &Gate) -> Result<(), WriteError> {
-    presence.present().await;
-    gate.check()?;
-    Ok(())
 }
 
 fn params() -> PatchParams {

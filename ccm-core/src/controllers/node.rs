@@ -103,6 +103,8 @@ struct Controller {
     retries: HashMap<Key, Retry>,
     written: Written,
     outage: Outage,
+    /// Whether two rounds of look-ups were begun, and more than one is still in flight.
+    is_full: bool,
     /// Nodes to look at, besides those that are heard of.
     retry_now: Vec<Key>,
 }
@@ -123,6 +125,7 @@ impl Controller {
             retries: HashMap::new(),
             written: Written::default(),
             outage: Outage::new(now()),
+            is_full: false,
             retry_now: Vec::new(),
         }
     }
@@ -174,7 +177,16 @@ impl Controller {
             return None;
         }
         let provider = Arc::clone(self.provider.as_ref()?);
+        if !provider.ownership(&node).is_managed() {
+            self.worker.status.forget(key);
+        }
         Some(Observed { node, provider, refresh: self.refresh.contains(key), answer: None })
+    }
+
+    /// As many look-ups as the provider answers at one time, all batches full; 0 without a provider.
+    fn round(&self) -> usize {
+        let limits = self.provider.as_ref().map(|provider| provider.limits);
+        limits.map_or(0, |limits| limits.max_batch_size.saturating_mul(limits.max_concurrent_instance_calls))
     }
 
     fn forget(&mut self, key: &Key) {
@@ -212,10 +224,9 @@ impl Keyed for Controller {
         }
     }
 
-    /// Two rounds of full batches: while the answers of one are written, the next is looked up.
     fn limit(&self) -> usize {
-        let limits = self.provider.as_ref().map(|provider| provider.limits);
-        limits.map_or(0, |limits| limits.max_batch_size.saturating_mul(limits.max_concurrent_instance_calls).saturating_mul(2))
+        let rounds = if self.is_full { 1 } else { 2 };
+        self.round() * rounds
     }
 
     fn due(&mut self, key: &Key, now: std::time::Instant) -> Due<Priority, Observed> {
@@ -244,7 +255,7 @@ impl Keyed for Controller {
 
     fn ended(&mut self, key: &Key, ended: Option<Ended>, _now: std::time::Instant) -> Answered {
         self.refresh.remove(key);
-        let Some(Ended { answered, written, again, made_with }) = ended else {
+        let Some(Ended { answered, written, again }) = ended else {
             let made_with = self.observe(key).map_or(0, |observed| fingerprint(&observed));
             self.retry(key, Pause::BackOff { at_least: None }, made_with, &AFTER_PANIC);
             return Answered::No;
@@ -256,13 +267,17 @@ impl Keyed for Controller {
             None => {}
         }
         match again {
-            Some(pause) => self.retry(key, pause, made_with, &PAUSES),
+            Some((pause, made_with)) => self.retry(key, pause, made_with, &PAUSES),
             None => drop(self.retries.remove(key)),
         }
         Answered::No
     }
 
+    /// Two rounds are in flight at most, and look-ups begin a round at a time: while the answers of one are written, the next is
+    /// looked up in full batches.
     fn turned(&mut self, scheduler: &mut Scheduler<Priority>, _now: std::time::Instant) {
+        let running = scheduler.running_total();
+        self.is_full = running > self.round() && (self.is_full || running >= 2 * self.round());
         self.retry_now.drain(..).for_each(|key| scheduler.name(key));
     }
 }

@@ -151,7 +151,7 @@ impl Lifecycle {
             self.lose_state(&error);
         }
         self.goes_on();
-        self.observations.begin_tick(&nodes);
+        self.observations.begin_tick(&nodes, &permit.provider);
         if let Some(plan) = self.observe(&nodes, &permit.provider, shutdown).await {
             self.goes_on();
             self.act(plan).await;

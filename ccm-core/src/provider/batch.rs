@@ -26,6 +26,9 @@ mod queue;
 mod tests;
 mod window;
 
+/// The reason of look-ups over whose answer this process panicked.
+const PANICKED: &str = "PANICKED";
+
 type Reply = oneshot::Sender<Result<Answer, ProviderError>>;
 
 /// Where batches go.
@@ -51,6 +54,7 @@ pub trait InstanceSession: Send + Sync + 'static {
 pub struct Batcher {
     source: Arc<dyn Source>,
     asks: mpsc::UnboundedSender<Ask>,
+    rate_limit: watch::Receiver<Option<Instant>>,
 }
 
 struct Ask {
@@ -63,6 +67,7 @@ impl Batcher {
     /// The batcher, and the task that does its work until the batcher is dropped.
     pub fn start(source: Arc<dyn Source>, metrics: ProviderMetrics) -> (Self, impl Future<Output = ()> + Send) {
         let (asks, received) = mpsc::unbounded_channel();
+        let (limit, rate_limit) = watch::channel(None);
         let driver = Driver {
             changes: source.changes(),
             source: Arc::clone(&source),
@@ -71,9 +76,15 @@ impl Batcher {
             running: FuturesUnordered::new(),
             pace: Pace::default(),
             window: Window::default(),
+            limit,
             metrics,
         };
-        (Self { source, asks }, driver.run())
+        (Self { source, asks, rate_limit }, driver.run())
+    }
+
+    /// Until when all look-ups pause because the cloud limits their rate; nothing once a look-up has succeeded again.
+    pub fn rate_limit(&self) -> watch::Receiver<Option<Instant>> {
+        self.rate_limit.clone()
     }
 }
 
@@ -96,6 +107,7 @@ struct Driver {
     running: FuturesUnordered<BoxFuture<'static, Finished>>,
     pace: Pace,
     window: Window,
+    limit: watch::Sender<Option<Instant>>,
     metrics: ProviderMetrics,
 }
 
@@ -109,6 +121,7 @@ impl Driver {
     async fn run(mut self) {
         loop {
             let due = self.dispatch();
+            self.publish();
             tokio::select! {
                 ask = self.asks.recv() => match ask {
                     Some(ask) => self.admit(ask),
@@ -123,6 +136,7 @@ impl Driver {
 
     fn admit(&mut self, first: Ask) {
         let now = Instant::now();
+        self.window.arrived(now);
         let mut next = Some(first);
         while let Some(ask) = next {
             self.queue.push(ask.query, ask.priority, ask.reply, now);
@@ -173,9 +187,14 @@ impl Driver {
             // A panic over one answer fails its batch, not every look-up from then on.
             let outcome = AssertUnwindSafe(session.batch_get(&queries)).catch_unwind().await;
             let outcome =
-                outcome.unwrap_or_else(|_| Err(retry("PANICKED", "ccm-core panicked over the answer; its log says where")));
+                outcome.unwrap_or_else(|_| Err(retry(PANICKED, "ccm-core panicked over the answer; its log says where")));
             Finished { items, started, outcome }
         }));
+    }
+
+    fn publish(&self) {
+        let until = self.pace.rate_limited_until();
+        self.limit.send_if_modified(|known| std::mem::replace(known, until) != until);
     }
 
     fn settle(&mut self, finished: Finished) {
@@ -185,11 +204,9 @@ impl Driver {
                 self.pace.failed(&error, now);
                 finished.items.into_iter().for_each(|item| item.answer(&Err(error.clone())));
             }
+            // An item that failed says nothing about the others, not even that the cloud limits their rate.
             Ok(answers) => {
-                match answers.iter().filter_map(|it| it.as_ref().err()).find(|error| error.is_rate_limit()) {
-                    Some(error) => self.pace.failed(error, now),
-                    None => self.pace.succeeded(finished.started),
-                }
+                self.pace.succeeded(finished.started);
                 finished.items.into_iter().zip(&answers).for_each(|(item, answer)| item.answer(answer));
             }
         }

@@ -12,6 +12,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tonic::transport::Channel;
 
+use super::count::Count;
 use super::metrics::ProviderMetrics;
 
 mod call;
@@ -77,6 +78,8 @@ pub struct Connection {
     closed: CancellationToken,
     ended: CancellationToken,
     answered: Arc<Mutex<Instant>>,
+    /// How many calls run; a stream counts until it is opened.
+    running: Count,
     shared: Shared,
     node_sets: Arc<NodeSets>,
 }
@@ -95,6 +98,11 @@ impl Connection {
     /// Returns when the connection has ended, and every call with it.
     pub async fn ended(&self) {
         self.ended.cancelled().await;
+    }
+
+    /// Returns when no call runs. Streams that are open are none.
+    pub async fn idle(&self) {
+        self.running.none().await;
     }
 
     /// The provider answered something just now: a call, with success or with an error of its own, or a message of a stream.

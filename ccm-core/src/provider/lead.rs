@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use ccm_proto::v1;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt as _, Stream, StreamExt, stream};
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status};
 
 use super::backoff::Backoff;
@@ -18,8 +19,11 @@ use super::session::{Live, LiveReceiver};
 use crate::model::provider_info::Capability;
 use crate::model::term::Term;
 
+mod old_streams;
 #[cfg(test)]
 mod tests;
+
+use old_streams::OldStreams;
 
 /// How long the provider may take to end a stream that this side has ended.
 const FAREWELL: Duration = Duration::from_secs(1);
@@ -27,8 +31,6 @@ const FAREWELL: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_hours(1);
 /// A stream that lasted this long was a good one.
 const LASTING: Duration = Duration::from_secs(30);
-/// How long a provider is led on a connection that takes no more calls: the longest grace of a provider and its last answer.
-const DRAIN: Duration = Duration::from_mins(2);
 /// How often one epoch is offered in vain before it counts as refused, unless the provider names a higher one: it may not have
 /// noticed yet that an earlier stream of the same epoch has ended.
 const ATTEMPTS: u32 = 5;
@@ -62,10 +64,11 @@ pub struct Refusal {
 }
 
 /// Keeps a stream open whenever there are both a term and a provider that takes it, of the cloud that the term is for. A stream on
-/// a connection that drains stays until the connection or the term ends: calls and detached work may still run under it.
+/// a connection that drains stays until the connection or the term ends: calls and detached work may still run under it. Where one
+/// process is behind both connections, it refuses a second stream of the epoch: then the old stream ends with its calls.
 pub async fn keep(mut live: LiveReceiver, mut terms: Terms, cluster: v1::ClusterRef, status: watch::Sender<LeadStatus>) {
     let mut draining = FuturesUnordered::new();
-    let refused = Arc::new(Notify::new());
+    let old = OldStreams::default();
     loop {
         let (provider, term) = tokio::select! {
             pair = pair(&mut live, &mut terms) => match pair {
@@ -74,26 +77,19 @@ pub async fn keep(mut live: LiveReceiver, mut terms: Terms, cluster: v1::Cluster
             },
             Some(()) = draining.next() => continue,
         };
-        let mut leading =
-            lead(Arc::clone(&provider), term, terms.clone(), cluster.clone(), status.clone(), Arc::clone(&refused)).boxed();
+        let mut leading = lead(Arc::clone(&provider), term, terms.clone(), cluster.clone(), status.clone(), old.clone()).boxed();
         let left = loop {
             tokio::select! {
                 () = &mut leading => break false,
                 () = gone(live.clone(), &provider) => break provider.connection.is_draining(),
                 Some(()) = draining.next() => {}
-                // One process is behind both connections, and takes one stream of an epoch.
-                () = refused.notified() => draining.clear(),
             }
         };
         if left {
-            tracing::info!("the provider takes no more calls; it is led until those that run have ended");
-            draining.push(async move {
-                tokio::select! {
-                    () = leading => {}
-                    () = provider.connection.ended() => {}
-                    () = sleep(DRAIN) => tracing::warn!("the provider did not end its old connection; it is led there no longer"),
-                }
-            });
+            tracing::info!(
+                "the provider takes no more calls on its connection; Lead stays open there until running calls have ended"
+            );
+            draining.push(old.drain(provider, leading));
         }
     }
 }
@@ -134,7 +130,7 @@ async fn lead(
     terms: Terms,
     cluster: v1::ClusterRef,
     status: watch::Sender<LeadStatus>,
-    refusals: Arc<Notify>,
+    old: OldStreams,
 ) {
     let term = &term;
     let mut backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(10));
@@ -147,9 +143,9 @@ async fn lead(
             return;
         }
         match ended {
+            Ended::Refused(refusal) if refusal.highest.is_none() && old.explain_refusal().await => continue,
             Ended::Refused(refusal) => {
                 refused += 1;
-                refusals.notify_one();
                 if refused >= ATTEMPTS || refusal.highest.is_some() {
                     status.send_replace(LeadStatus::Refused(refusal));
                     return over(term, terms.clone()).await;
@@ -175,7 +171,10 @@ enum Ended {
 /// One stream, until the term is over or the provider ends it.
 async fn hold(provider: &Live, term: &Term, terms: Terms, cluster: &v1::ClusterRef, status: &watch::Sender<LeadStatus>) -> Ended {
     let connection = &provider.connection;
-    let words = words(term.clone(), terms.clone(), cluster.clone());
+    // The transport holds the stream of words, and the provider sees no end of a stream of which one direction is open.
+    let left = CancellationToken::new();
+    let words = words(term.clone(), terms.clone(), cluster.clone()).take_until(left.clone().cancelled_owned());
+    let _left = left.drop_guard();
     let mut accepted = false;
     let ended = {
         let accepted = &mut accepted;

@@ -18,7 +18,7 @@ use wire::{Mutation, Nodes, Question};
 
 mod nodes;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 mod wire;
 
 /// The connected provider's load balancers.

@@ -10,6 +10,8 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::telemetry::liveness::Liveness;
 
+#[cfg(debug_assertions)]
+mod injection;
 #[cfg(test)]
 mod tests;
 
@@ -63,6 +65,8 @@ impl Supervisor {
 
     /// Runs a task under a name for logs and readiness.
     pub fn spawn(&mut self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
+        #[cfg(debug_assertions)]
+        let task = injection::panics_on_demand(name, task);
         let task = self.tasks.spawn(self.liveness.watched(name, task));
         self.names.insert(task.id(), (name, task));
     }

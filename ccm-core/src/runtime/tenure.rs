@@ -26,6 +26,7 @@ use crate::provider::lead::{LeadStatus, Refusal};
 use crate::provider::session::Handle;
 use crate::provider::{Identity, Instances};
 use crate::telemetry::health::Check;
+use crate::telemetry::term::TermReports;
 
 mod broken;
 mod controllers;
@@ -55,7 +56,7 @@ pub(super) struct Tenures {
 }
 
 /// Starts the tasks of a term, which stop with the token.
-type Start = fn(&Tenures, TermStore, &CancellationToken) -> Running;
+type Start = fn(&Tenures, TermStore, TermReports, &CancellationToken) -> Running;
 
 /// What terms are connected to.
 pub(super) struct Wires {
@@ -63,6 +64,8 @@ pub(super) struct Wires {
     pub handle: Handle,
     /// Look-ups.
     pub instances: Arc<dyn Instances>,
+    /// Until when all look-ups pause because the cloud limits their rate.
+    pub rate_limit: watch::Receiver<Option<tokio::time::Instant>>,
     /// Events about terms.
     pub events: Events,
     /// What the gate and the Lead stream follow.
@@ -103,7 +106,7 @@ struct Between {
 
 impl Tenures {
     pub(super) fn new(parts: Parts, wires: Wires) -> Self {
-        let gate = Gate::new(wires.term.subscribe(), wires.handle.state());
+        let gate = Gate::new(wires.term.subscribe(), wires.handle.state()).while_present(parts.clients.presence.clone());
         let (start, farewells): (Start, _) = (Self::controllers, TaskTracker::new());
         Self { records: parts.records(), parts, wires, gate, start, farewells }
     }
@@ -205,8 +208,8 @@ impl Tenures {
         tracing::info!(epoch, cloud = cloud.identity, state = store.name(), "leading");
         self.publish(&prepared, gained);
         let stop = CancellationToken::new();
-        let before = self.parts.health.checks();
-        let Running { mut tasks, mut writers } = (self.start)(self, store.clone(), &stop);
+        let reports = TermReports::begin(&self.parts.health, &self.parts.metrics.nodes, &self.parts.metrics.controllers);
+        let Running { mut tasks, mut writers, reports } = (self.start)(self, store.clone(), reports, &stop);
         let began = tokio::time::Instant::now();
         let end = tokio::select! {
             () = self.follow(&prepared, gained.transitions, leading) => End::Lost,
@@ -238,9 +241,7 @@ impl Tenures {
             }
         });
         between.failures.lasted(began.elapsed());
-        // What the controllers said is the next leader's to say.
-        self.parts.health.keep(&before);
-        self.parts.metrics.nodes.breakers_tripped.set(0);
+        drop(reports);
         if let End::Refused(refusal) = &end {
             self.tell(refusal, store.subject().await);
         }

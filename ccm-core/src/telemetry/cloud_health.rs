@@ -1,9 +1,13 @@
-//! The health checks of the cloud behind the provider: whether it refuses the credentials, and whether look-ups fail. Every
-//! controller reports its answers; a warning stays until a call about the same object succeeds.
+//! The health checks of the cloud behind the provider: whether it refuses the credentials, whether look-ups fail, and whether it
+//! limits the rate of calls. Every controller reports its answers; a warning stays until a call about the same object succeeds.
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
+use jiff::{SignedDuration, Timestamp, Unit};
 use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::health::{Check, Health};
 use crate::provider::{Outcome, ProviderError};
@@ -15,7 +19,7 @@ pub const LOOK_UPS: &str = "cloud-look-ups";
 /// Reasons of errors that are about credentials: the contract's, and the gRPC codes' for providers that give none.
 const CREDENTIAL_REASONS: [&str; 4] = ["CREDENTIALS_INVALID", "PERMISSION_MISSING", "UNAUTHENTICATED", "PERMISSION_DENIED"];
 
-/// What was heard in one term. Clones share it; the last one to go takes its lines along.
+/// What was heard in one term. Clones share it; its lines go with the term.
 #[derive(Clone, Debug)]
 pub struct CloudHealth(Arc<Mutex<Heard>>);
 
@@ -27,17 +31,41 @@ struct Heard {
     look_ups: BTreeMap<String, String>,
 }
 
-impl Drop for Heard {
-    fn drop(&mut self) {
-        self.health.clear(CREDENTIALS);
-        self.health.clear(LOOK_UPS);
-    }
-}
-
 impl CloudHealth {
     /// Nothing has been heard yet.
     pub fn new(health: Health) -> Self {
         Self(Arc::new(Mutex::new(Heard { health, credentials: BTreeMap::new(), look_ups: BTreeMap::new() })))
+    }
+
+    /// The cloud limits the rate of all calls to an RPC service (`Instances`, `LoadBalancers`): they pause until then. The warning
+    /// ends by itself.
+    pub fn rate_limited(&self, service: &'static str, until: Instant) {
+        let left = until.saturating_duration_since(Instant::now());
+        let end = SignedDuration::try_from(left).ok().and_then(|left| Timestamp::now().checked_add(left).ok());
+        let end = end.and_then(|end| end.round(Unit::Second).ok()).map_or_else(String::new, |end| format!(", until {end}"));
+        let left = humantime::format_duration(Duration::from_secs(left.as_secs() + u64::from(left.subsec_nanos() > 0)));
+        let message = format!(
+            "the cloud limits the rate of calls to {service}: they pause for {left}{end}, then one call tries. Nothing needs to be done"
+        );
+        self.0.lock().health.set_until(&limit_of(service), Check::Warning(message), until);
+    }
+
+    /// A call to the RPC service succeeded again.
+    pub fn recovered(&self, service: &'static str) {
+        self.0.lock().health.clear(&limit_of(service));
+    }
+
+    /// Reports the rate limit of an RPC service. Never returns.
+    pub async fn report_rate_limit(self, service: &'static str, mut limit: watch::Receiver<Option<Instant>>) {
+        loop {
+            match *limit.borrow_and_update() {
+                Some(until) => self.rate_limited(service, until),
+                None => self.recovered(service),
+            }
+            if limit.changed().await.is_err() {
+                return std::future::pending().await;
+            }
+        }
     }
 
     /// The look-up of a node succeeded, or failed. Another check reports that look-ups are not served at all.
@@ -57,6 +85,11 @@ impl CloudHealth {
     pub fn forget(&self, name: &str) {
         self.0.lock().heard(name, None, |_| false);
     }
+}
+
+/// The check's name in `/readyz`.
+fn limit_of(service: &str) -> String {
+    format!("cloud-rate-limit-{}", service.to_lowercase())
 }
 
 /// Whether an error is about the provider's credentials or their permissions.
@@ -148,13 +181,29 @@ mod tests {
         assert!(warning(&health, LOOK_UPS).contains("a: "));
     }
 
-    #[test]
-    fn the_lines_go_with_the_term() {
+    #[tokio::test(start_paused = true)]
+    async fn a_rate_limit_has_a_line_that_ends_by_itself_or_with_a_success() {
         let health = Health::default();
         let cloud = CloudHealth::new(health.clone());
-        cloud.clone().looked_up("a", Some(&error("UNAUTHENTICATED")));
+        let (sender, limit) = watch::channel(None);
+        tokio::spawn(cloud.clone().report_rate_limit("Instances", limit));
+        for ends_by_itself in [true, false] {
+            sender.send_replace(Some(Instant::now() + Duration::from_secs(90)));
+            tokio::task::yield_now().await;
+            let line = warning(&health, "cloud-rate-limit-instances");
+            assert!(
+                line.starts_with("the cloud limits the rate of calls to Instances: they pause for 1m 30s, until 20"),
+                "{line}"
+            );
+            if ends_by_itself {
+                tokio::time::sleep(Duration::from_secs(90)).await;
+            } else {
+                sender.send_replace(None);
+                tokio::task::yield_now().await;
+            }
+            assert_eq!(health.checks().len(), 0);
+        }
+        cloud.rate_limited("LoadBalancers", Instant::now() + Duration::from_secs(1));
         assert_eq!(health.checks().len(), 1);
-        drop(cloud);
-        assert_eq!(health.checks().len(), 0);
     }
 }

@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
+use tokio::time::Instant;
 
 use super::liveness::Liveness;
 
@@ -17,17 +18,29 @@ pub enum Check {
     Failed(String),
 }
 
+#[derive(Debug)]
+struct Said {
+    check: Check,
+    /// When it ends by itself.
+    until: Option<Instant>,
+}
+
 /// All checks. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Health {
-    checks: Arc<RwLock<BTreeMap<String, Check>>>,
+    checks: Arc<RwLock<BTreeMap<String, Said>>>,
     liveness: Liveness,
 }
 
 impl Health {
     /// Sets the result of a check.
     pub fn set(&self, concern: &str, check: Check) {
-        self.checks.write().insert(concern.to_owned(), check);
+        self.checks.write().insert(concern.to_owned(), Said { check, until: None });
+    }
+
+    /// Sets the result of a check; the check ends by itself at `until`.
+    pub fn set_until(&self, concern: &str, check: Check, until: Instant) {
+        self.checks.write().insert(concern.to_owned(), Said { check, until: Some(until) });
     }
 
     /// Removes a check.
@@ -47,13 +60,24 @@ impl Health {
 
     /// Every check, by name.
     pub fn checks(&self) -> BTreeMap<String, Check> {
-        self.checks.read().clone()
+        let (checks, now) = (self.checks.read(), Instant::now());
+        let lasting = checks.iter().filter(|(_, said)| said.until.is_none_or(|until| now < until));
+        lasting.map(|(concern, said)| (concern.clone(), said.check.clone())).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_check_with_an_end_ends_by_itself() {
+        let (health, pause) = (Health::default(), std::time::Duration::from_secs(30));
+        health.set_until("rate-limit", Check::Warning("for 30 s".to_owned()), Instant::now() + pause);
+        assert_eq!(health.checks().len(), 1);
+        tokio::time::sleep(pause).await;
+        assert_eq!(health.checks().len(), 0);
+    }
 
     #[test]
     fn what_was_said_since_can_be_forgotten() {

@@ -12,11 +12,12 @@ pub struct Open {
     pub provider: watch::Sender<ProviderState>,
 }
 
-/// An open gate.
+/// An open gate, for a provider whose providerIDs begin with `test://`.
 pub fn gate() -> (Open, Gate) {
     let term = Term { valid_until: Instant::now() + Duration::from_hours(1), ..expired() };
     let (term, terms) = watch::channel(Some(term));
-    let (provider, states) = watch::channel(ProviderState::Ready(Arc::default()));
+    let info = ProviderInfo { provider_id_prefixes: vec!["test://".to_owned()], ..ProviderInfo::default() };
+    let (provider, states) = watch::channel(ProviderState::Ready(Arc::new(info)));
     (Open { term, provider }, Gate::new(terms, states))
 }
 

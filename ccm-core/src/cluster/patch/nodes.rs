@@ -9,11 +9,11 @@ use kube::api::{DeleteParams, Patch, Preconditions};
 use kube::{Api, Client};
 use serde_json::{Map, Value, json};
 
-use super::{WriteError, allowed, identity, params};
+use super::{WriteError, identity, params};
 use crate::cluster::convert;
 use crate::cluster::gate::Gate;
-use crate::cluster::presence::Presence;
 use crate::model::node::{Address, Node, Taint};
+use crate::model::ownership::Ownership;
 
 /// What changes of a node's metadata and spec, in one write; absent means "as it is".
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,19 +40,12 @@ impl NodePatch {
 pub struct NodeWriter {
     nodes: Api<core::Node>,
     gate: Gate,
-    presence: Presence,
 }
 
 impl NodeWriter {
     /// A writer behind a gate.
     pub fn new(client: Client, gate: Gate) -> Self {
-        Self { nodes: Api::all(client), gate, presence: Presence::default() }
-    }
-
-    /// One that waits while the API server is away.
-    #[must_use]
-    pub fn while_present(self, presence: Presence) -> Self {
-        Self { presence, ..self }
+        Self { nodes: Api::all(client), gate }
     }
 
     /// The gate, for those who want to know before they begin.
@@ -67,25 +60,31 @@ impl NodeWriter {
 
     /// Changes labels, annotations, providerID and taints at once, if the node is still at the resourceVersion that was read.
     pub async fn patch(&self, node: &Node, patch: &NodePatch) -> Result<Node, WriteError> {
-        allowed(&self.presence, &self.gate).await?;
+        self.allowed(node, Ownership::is_managed).await?;
         let body = Patch::Strategic(node_body(node, patch));
         Ok(convert::node(self.nodes.patch(&node.name, &params(), &body).await?))
     }
 
     /// Replaces the addresses in the node's status, if the node is still at the resourceVersion that was read.
     pub async fn patch_addresses(&self, node: &Node, addresses: &[Address]) -> Result<Node, WriteError> {
-        allowed(&self.presence, &self.gate).await?;
+        self.allowed(node, Ownership::is_managed).await?;
         let body = Patch::Strategic(addresses_body(node, addresses));
         Ok(convert::node(self.nodes.patch_status(&node.name, &params(), &body).await?))
     }
 
     /// Deletes exactly this node, at exactly this resourceVersion.
     pub async fn delete(&self, node: &Node) -> Result<(), WriteError> {
-        allowed(&self.presence, &self.gate).await?;
+        self.allowed(node, Ownership::is_deletable).await?;
         let preconditions = Preconditions { uid: Some(node.uid.clone()), resource_version: Some(node.resource_version.clone()) };
         let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
         self.nodes.delete(&node.name, &params).await?;
         Ok(())
+    }
+
+    /// Asks the gate, and refuses a node whose ownership does not allow what is to be done, whatever a controller decided.
+    async fn allowed(&self, node: &Node, suffices: fn(Ownership) -> bool) -> Result<(), WriteError> {
+        let ownership = self.gate.check_when_present().await?.provider.ownership(node);
+        if suffices(ownership) { Ok(()) } else { Err(WriteError::NotOurs(ownership)) }
     }
 }
 

@@ -9,10 +9,9 @@ use kube::api::Patch;
 use kube::{Api, Client};
 use serde_json::{Map, Value, json};
 
-use super::{WriteError, allowed, identity, params};
+use super::{WriteError, identity, params};
 use crate::cluster::convert;
 use crate::cluster::gate::Gate;
-use crate::cluster::presence::Presence;
 use crate::model::load_balancer::{Ingress, IpMode, LoadBalancerStatus, PortStatus, Protocol};
 use crate::model::service::{Condition, Service};
 use crate::names;
@@ -66,19 +65,12 @@ pub enum ConditionChange {
 pub struct ServiceWriter {
     client: Client,
     gate: Gate,
-    presence: Presence,
 }
 
 impl ServiceWriter {
     /// A writer behind a gate.
     pub fn new(client: Client, gate: Gate) -> Self {
-        Self { client, gate, presence: Presence::default() }
-    }
-
-    /// One that waits while the API server is away.
-    #[must_use]
-    pub fn while_present(self, presence: Presence) -> Self {
-        Self { presence, ..self }
+        Self { client, gate }
     }
 
     /// The gate, for those who want to know before they begin.
@@ -95,14 +87,14 @@ impl ServiceWriter {
     /// Changes finalizer and annotations at once, if the Service is still at the resourceVersion that was read. The answer to
     /// the removal of the last finalizer from a Service that is being deleted is the Service as it was then.
     pub async fn patch(&self, service: &Service, patch: &ServicePatch) -> Result<Service, WriteError> {
-        allowed(&self.presence, &self.gate).await?;
+        self.gate.check_when_present().await?;
         let body = Patch::Strategic(metadata_body(service, patch));
         Ok(convert::service(self.api(service).patch(&service.name, &params(), &body).await?))
     }
 
     /// Changes the status, if the Service is still at the resourceVersion that was read.
     pub async fn patch_status(&self, service: &Service, patch: &StatusPatch) -> Result<Service, WriteError> {
-        allowed(&self.presence, &self.gate).await?;
+        self.gate.check_when_present().await?;
         let body = Patch::Strategic(status_body(service, patch));
         Ok(convert::service(self.api(service).patch_status(&service.name, &params(), &body).await?))
     }

@@ -11,6 +11,7 @@ use crate::cluster::events::Grade;
 use crate::cluster::patch::NodePatch;
 use crate::model::instance::{Instance, InstanceState, Lookup};
 use crate::model::node::{Address, Node};
+use crate::model::ownership::Ownership;
 use crate::model::provider_info::ProviderInfo;
 use crate::names::{annotations, events, taints};
 use crate::provider::Priority;
@@ -123,7 +124,7 @@ impl Plan {
 /// Decides. Without an answer: whether one is needed, and what the node itself shows to be wrong.
 pub fn decide(observed: &Observed) -> Plan {
     let node = &*observed.node;
-    if !is_ours(node, &observed.provider) {
+    if !is_concerned(node, &observed.provider) {
         return Plan::default();
     }
     match &observed.answer {
@@ -134,11 +135,12 @@ pub fn decide(observed: &Observed) -> Plan {
     }
 }
 
-/// A node is ours by its providerID. One without is nobody's, unless it waits for a cloud to initialise it.
-fn is_ours(node: &Node, provider: &ProviderInfo) -> bool {
-    match &node.provider_id {
-        Some(id) => provider.owns(id),
-        None => node.is_uninitialized(),
+/// Whether this controller has anything to do with the node. A node without a providerID is left unmanaged unless it waits for a
+/// cloud to initialise it.
+fn is_concerned(node: &Node, provider: &ProviderInfo) -> bool {
+    match provider.ownership(node) {
+        Ownership::Unclaimed => node.is_uninitialized(),
+        other => other.is_managed(),
     }
 }
 

@@ -64,7 +64,7 @@ impl Status {
         self.tell(node, &Remark::new(events::NODE_WRITE_REFUSED, message));
     }
 
-    /// The node is gone.
+    /// The node is gone, or no longer managed: no warning about it stays.
     pub fn forget(&self, name: &str) {
         self.sent.forget(name);
         self.cloud.forget(name);

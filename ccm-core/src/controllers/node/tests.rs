@@ -158,6 +158,26 @@ async fn a_refresh_that_the_cloud_refuses_is_told_in_readiness_until_one_succeed
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_warning_of_a_failed_look_up_ends_when_another_provider_claims_the_node() {
+    for (claimed_during_the_look_up, asked_together) in [(false, 1), (true, 2)] {
+        let world = World::new([tainted("a")]);
+        world.instances.reply("a", [Err(error(provider::Outcome::Terminal))]);
+        world.instances.answer_together(asked_together);
+        let running = start(&world);
+        settle().await;
+        let look_ups = |world: &World| world.ctx.health.checks().get("cloud-look-ups").cloned();
+        assert_eq!(matches!(look_ups(&world), Some(Check::Warning(_))), !claimed_during_the_look_up);
+        let mut foreign = tainted("a");
+        foreign["spec"]["providerID"] = json!("other://1");
+        world.put(foreign);
+        world.put(tainted("b"));
+        settle().await;
+        assert_eq!(look_ups(&world), Some(Check::Ok));
+        running.stop().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_answer_without_a_provider_id_keeps_the_taint_and_a_later_one_removes_it() {
     let mut world = World::new([tainted("a")]);
     let Lookup::Found(without) = machine("a") else { panic!() };

@@ -25,10 +25,8 @@ pub struct Ended {
     pub answered: Option<bool>,
     /// The resourceVersion that the watch has to reach: what it shows before is older than what the API server has.
     pub written: Option<u64>,
-    /// When to try again; `None`: not until the node changes.
-    pub again: Option<Pause>,
-    /// What the attempt was made with.
-    pub made_with: u64,
+    /// When to try again, and what the attempt was made with; `None`: not until the node changes.
+    pub again: Option<(Pause, u64)>,
 }
 
 const BACK_OFF: Pause = Pause::BackOff { at_least: None };
@@ -48,17 +46,16 @@ pub struct Worker {
 impl Worker {
     /// Works on one node.
     pub async fn work(&self, observed: Observed) -> Ended {
-        let made_with = fingerprint(&observed);
-        let nothing = Ended { answered: None, written: None, again: None, made_with };
-        let asks = decide(&observed).look_up;
-        let before = Arc::clone(&observed.node);
+        let (asks, attempted) = (decide(&observed).look_up, observed.clone());
+        let nothing = Ended { answered: None, written: None, again: None };
+        let because = |pause: Option<Pause>| pause.map(|pause| (pause, fingerprint(&attempted)));
         match self.shutdown.run_until_cancelled(self.looked_up(observed, asks)).await {
             None => nothing,
-            Some(Err(error)) => Ended { answered: may_pass(&error), again: again(&before, &error), ..nothing },
-            Some(Ok(None)) => Ended { answered: Some(true), written: newer(&before), ..nothing },
+            Some(Err(error)) => Ended { answered: may_pass(&error), again: because(again(&attempted.node, &error)), ..nothing },
+            Some(Ok(None)) => Ended { answered: Some(true), written: newer(&attempted.node), ..nothing },
             Some(Ok(Some(observed))) => {
                 let (written, again) = self.acted_in_turn(observed).await;
-                Ended { answered: asks.map(|_| true), written, again, ..nothing }
+                Ended { answered: asks.map(|_| true), written, again: because(again) }
             }
         }
     }
@@ -84,13 +81,14 @@ impl Worker {
         Ok(latest.map(|node| Observed { node, ..observed }))
     }
 
-    /// Writes what is decided, once fewer than the bound are being written.
+    /// Writes what is decided, once fewer than the bound are being written. The writing is in a box: most nodes in flight wait
+    /// for an answer or a permit.
     async fn acted_in_turn(&self, observed: Observed) -> (Option<u64>, Option<Pause>) {
         if !decide(&observed).writes() {
-            return self.acted(observed).await;
+            return Box::pin(self.acted(observed)).await;
         }
         match self.shutdown.run_until_cancelled(self.writes.acquire()).await {
-            Some(Ok(_permit)) => self.acted(observed).await,
+            Some(Ok(_permit)) => Box::pin(self.acted(observed)).await,
             _ => (None, None),
         }
     }

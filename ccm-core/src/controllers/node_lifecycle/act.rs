@@ -6,13 +6,15 @@ use std::time::Duration;
 use futures::StreamExt;
 use jiff::Timestamp;
 
+use super::decide::recheck::{Decided, Recheck, recheck};
 use super::decide::{self, Doomed};
 use super::status;
 use crate::cluster::gate::Closed;
 use crate::cluster::patch::{NodePatch, WriteError};
 use crate::cluster::state::{Cause, Deletion, State, StateError, TermStore};
 use crate::controllers::NodeContext;
-use crate::model::node::{Node, Ready, Taint};
+use crate::model::node::{Node, Taint};
+use crate::model::provider_info::ProviderInfo;
 use crate::names;
 use crate::provider::ProviderError;
 
@@ -52,8 +54,8 @@ pub(super) async fn delete(
     window: Duration,
 ) -> Result<(), ActError> {
     ctx.writer.gate().check()?;
-    confirm(ctx, &doomed).await?;
-    let doomed = still_doomed(ctx, doomed).await;
+    let provider = confirm(ctx, &doomed).await?;
+    let doomed = still_doomed(ctx, &provider, doomed).await;
     if doomed.is_empty() {
         return Ok(());
     }
@@ -75,33 +77,31 @@ async fn each<T, R, F: Future<Output = R>>(ctx: &NodeContext, items: Vec<T>, wor
     done.inspect(|_| goes_on(ctx)).collect().await
 }
 
-async fn confirm(ctx: &NodeContext, doomed: &[Doomed]) -> Result<(), ActError> {
+async fn confirm(ctx: &NodeContext, doomed: &[Doomed]) -> Result<Arc<ProviderInfo>, ActError> {
     let found = ctx.identity.confirm().await?;
-    let trusted = |one: &&Doomed| {
-        let owned = one.node.provider_id.as_deref().is_some_and(|id| found.owns(id));
-        owned && *one.cloud_identity == *found.cloud_identity
-    };
+    let trusted = |one: &&Doomed| found.ownership(&one.node).is_deletable() && *one.cloud_identity == *found.cloud_identity;
     match doomed.iter().find(|one| !trusted(one)) {
-        None => Ok(()),
+        None => Ok(found),
         Some(one) => Err(ActError::Identity { decided: one.cloud_identity.to_string(), found: found.cloud_identity.clone() }),
     }
 }
 
-/// Those whose live object is the one decided upon and not ready; they now carry the live resourceVersion.
-async fn still_doomed(ctx: &NodeContext, doomed: Vec<Doomed>) -> Vec<Doomed> {
+/// Those whose live object still calls for it; they now carry the live resourceVersion.
+async fn still_doomed(ctx: &NodeContext, provider: &ProviderInfo, doomed: Vec<Doomed>) -> Vec<Doomed> {
     let looks = each(ctx, doomed, |one| async move {
-        match ctx.writer.get(&one.node.name).await {
-            Ok(live) if decide::is_still_doomed(&live, &one.node, one.cause) => Some(Doomed { node: Arc::new(live), ..one }),
-            Ok(_) => {
-                tracing::info!(node = one.node.name, "not deleted: the live node is ready again, changed or going");
-                None
-            }
-            Err(WriteError::Gone) => None,
+        let live = match ctx.writer.get(&one.node.name).await {
+            Ok(live) => live,
+            Err(WriteError::Gone) => return None,
             Err(error) => {
                 tracing::warn!(%error, node = one.node.name, "not deleted: the live node could not be read");
-                None
+                return None;
             }
+        };
+        if let Recheck::Refused(reason) = recheck(Decided::Delete(one.cause), &one.node, &live, provider) {
+            tracing::info!(node = one.node.name, "not deleted: the live node {reason}");
+            return None;
         }
+        Some(Doomed { node: Arc::new(live), ..one })
     });
     looks.await.into_iter().flatten().collect()
 }
@@ -135,23 +135,25 @@ async fn delete_one(ctx: &NodeContext, one: Doomed) {
 
 /// Adds and removes the shutdown taint.
 pub(super) async fn taint(ctx: &NodeContext, add: Vec<Arc<Node>>, remove: Vec<Arc<Node>>) {
-    let changes = add.into_iter().map(|node| (node, true)).chain(remove.into_iter().map(|node| (node, false)));
-    each(ctx, changes.collect(), |(node, stopped)| async move {
-        match set_taint(ctx, &node, stopped).await {
+    let (add, remove) =
+        (add.into_iter().map(|node| (node, Decided::Taint)), remove.into_iter().map(|node| (node, Decided::Untaint)));
+    each(ctx, add.chain(remove).collect(), |(node, decided)| async move {
+        match set_taint(ctx, &node, decided).await {
             Ok(()) | Err(WriteError::Gone) => {}
-            Err(error) => tracing::warn!(%error, node = node.name, stopped, "the shutdown taint was not changed"),
+            Err(error) => tracing::warn!(%error, node = node.name, ?decided, "the shutdown taint was not changed"),
         }
     })
     .await;
 }
 
-async fn set_taint(ctx: &NodeContext, node: &Node, stopped: bool) -> Result<(), WriteError> {
+async fn set_taint(ctx: &NodeContext, node: &Node, decided: Decided) -> Result<(), WriteError> {
     let mut live = node.clone();
     for _ in 0..ATTEMPTS {
-        if !needs_change(&live, node, stopped) {
+        let provider = ctx.writer.gate().check()?.provider;
+        if recheck(decided, node, &live, &provider) != Recheck::Confirmed {
             return Ok(());
         }
-        match ctx.writer.patch(&live, &taint_patch(&live, stopped)).await {
+        match ctx.writer.patch(&live, &taint_patch(&live, decided)).await {
             Ok(_) => {
                 ctx.metrics.writes.inc();
                 return Ok(());
@@ -164,15 +166,9 @@ async fn set_taint(ctx: &NodeContext, node: &Node, stopped: bool) -> Result<(), 
     Err(WriteError::Conflict)
 }
 
-/// Whether the same object, read again, is still as ready as it was and has the wrong taints.
-fn needs_change(live: &Node, decided: &Node, stopped: bool) -> bool {
-    let same = live.uid == decided.uid && live.provider_id == decided.provider_id && live.deleted_at.is_none();
-    same && (live.ready != Ready::True) == stopped && decide::has_shutdown_taint(live) != stopped
-}
-
-fn taint_patch(node: &Node, stopped: bool) -> NodePatch {
+fn taint_patch(node: &Node, decided: Decided) -> NodePatch {
     let mut taints = node.taints.clone();
-    if stopped {
+    if decided == Decided::Taint {
         let key = names::taints::SHUTDOWN.to_owned();
         taints.push(Taint { key, value: None, effect: "NoSchedule".to_owned(), time_added: None });
     } else {

@@ -5,6 +5,7 @@
 pub(super) mod breaker;
 mod closing;
 mod evidence;
+pub(super) mod recheck;
 mod rules;
 
 use std::collections::HashMap;
@@ -16,7 +17,7 @@ use jiff::{SignedDuration, Timestamp};
 use self::evidence::Missing;
 use self::rules::Rules;
 use super::LifecycleConfig;
-use super::marks::{Marks, is_marked};
+use super::marks::Marks;
 use super::observations::{Observations, Said};
 use crate::cluster::state::{Cause, Rule, Scope, State, Trip};
 use crate::model::node::{Node, Ready, Taint};
@@ -63,6 +64,18 @@ pub(super) struct Observed<'a> {
     pub time: Timestamp,
     /// The settings.
     pub config: &'a LifecycleConfig,
+}
+
+impl Observed<'_> {
+    /// Whether the node may be looked up, tainted and untainted.
+    fn manages(&self, node: &Node) -> bool {
+        self.provider.ownership(node).is_managed()
+    }
+
+    /// Whether the node counts: it may be deleted, and what the provider says of it is evidence.
+    fn owns(&self, node: &Node) -> bool {
+        self.provider.ownership(node).is_deletable()
+    }
 }
 
 /// What to do.
@@ -157,16 +170,14 @@ fn place(scope: &Scope) -> String {
 pub(super) fn to_look_up(observed: &Observed<'_>) -> Vec<Arc<Node>> {
     let trips = observed.state.map(|state| state.trips.as_slice()).unwrap_or_default();
     let listed = |node: &Node| trips.iter().any(|trip| trip.lists(&node.name, &node.uid));
-    let suspect = |node: &Node| {
-        is_ours(node, observed.provider) && (listed(node) || observed.observations.denied_since(&node.name).is_some())
-    };
+    let suspect = |node: &Node| observed.owns(node) && (listed(node) || observed.observations.denied_since(&node.name).is_some());
     let wanted = |node: &Node| is_examined(node, observed) && (node.ready != Ready::True || suspect(node));
     observed.nodes.iter().filter(|node| wanted(node)).cloned().collect()
 }
 
 /// The Ready nodes that were not looked up in this tick: whether the provider finds them tells whether it is to be believed.
 pub(super) fn to_cross_check(observed: &Observed<'_>) -> Vec<Arc<Node>> {
-    let is_ready = |node: &Node| node.ready == Ready::True && is_ours(node, observed.provider) && is_examined(node, observed);
+    let is_ready = |node: &Node| node.ready == Ready::True && observed.owns(node) && is_examined(node, observed);
     let unasked = |node: &Node| is_ready(node) && observed.observations.latest(&node.name).is_none();
     observed.nodes.iter().filter(|node| unasked(node)).cloned().collect()
 }
@@ -178,14 +189,6 @@ pub(super) fn decide(observed: &Observed<'_>) -> Plan {
         Rules::new(observed, state).apply(&mut plan);
     }
     plan
-}
-
-/// Whether a node that was read just now is still the one that was decided upon, still not ready, and still marked if it was to go
-/// for its mark.
-pub(super) fn is_still_doomed(live: &Node, decided: &Node, cause: Cause) -> bool {
-    let same = live.uid == decided.uid && live.provider_id == decided.provider_id && live.provider_id.is_some();
-    let planned = cause != Cause::Planned || is_marked(live);
-    same && planned && live.ready != Ready::True && live.deleted_at.is_none()
 }
 
 /// Whether a node carries the taint of a stopped machine.
@@ -200,29 +203,20 @@ pub(super) fn is_shutdown_taint(taint: &Taint) -> bool {
 
 fn to_taint(observed: &Observed<'_>) -> Vec<Arc<Node>> {
     let stopped = |node: &Node| node.ready != Ready::True && observed.observations.latest(&node.name) == Some(Said::Stopped);
-    let nodes = observed.nodes.iter().filter(|node| stopped(node) && !has_shutdown_taint(node));
-    nodes.cloned().collect()
+    let wanted = |node: &Node| stopped(node) && !has_shutdown_taint(node) && observed.manages(node);
+    observed.nodes.iter().filter(|node| wanted(node)).cloned().collect()
 }
 
 fn to_untaint(observed: &Observed<'_>) -> Vec<Arc<Node>> {
-    let wanted = |node: &Node| node.ready == Ready::True && has_shutdown_taint(node) && !is_foreign(node, observed.provider);
+    let wanted = |node: &Node| node.ready == Ready::True && has_shutdown_taint(node) && observed.manages(node);
     observed.nodes.iter().filter(|node| node.deleted_at.is_none() && wanted(node)).cloned().collect()
-}
-
-fn is_foreign(node: &Node, provider: &ProviderInfo) -> bool {
-    node.provider_id.as_deref().is_some_and(|id| !provider.owns(id))
-}
-
-/// Whether the node has a providerID of the provider's.
-fn is_ours(node: &Node, provider: &ProviderInfo) -> bool {
-    node.provider_id.as_deref().is_some_and(|id| provider.owns(id))
 }
 
 /// Whether the lifecycle concerns itself with the node at all: a node that is joining is left to its initialisation.
 fn is_examined(node: &Node, observed: &Observed<'_>) -> bool {
     let age = observed.time.duration_since(node.created_at).max(SignedDuration::ZERO);
     let joining = node.is_uninitialized() && age.unsigned_abs() < observed.config.uninitialized_grace;
-    node.deleted_at.is_none() && !joining && !is_foreign(node, observed.provider)
+    node.deleted_at.is_none() && !joining && observed.manages(node)
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 
 use crate::model::instance::{Answer, Instance, InstanceState, Lookup};
 use crate::model::node::{Node, Ready};
+use crate::model::provider_info::ProviderInfo;
 
 /// What an answer means for the node that was asked about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,10 +91,12 @@ pub(super) struct Observations {
 }
 
 impl Observations {
-    /// Begins a tick: forgets this tick's answers, and what was said of nodes that are Ready again, changed, gone or going.
-    pub fn begin_tick(&mut self, nodes: &[Arc<Node>]) {
+    /// Begins a tick: forgets the answers of the last one, and what was said of nodes that are Ready again, changed, gone, going or
+    /// no longer managed.
+    pub fn begin_tick(&mut self, nodes: &[Arc<Node>], provider: &ProviderInfo) {
         self.latest.clear();
-        let by_name: HashMap<_, _> = nodes.iter().map(|node| (node.name.as_str(), node)).collect();
+        let managed = nodes.iter().filter(|node| provider.ownership(node).is_managed());
+        let by_name: HashMap<_, _> = managed.map(|node| (node.name.as_str(), node)).collect();
         self.gone.retain(|name, gone| {
             let node = by_name.get(name.as_str());
             node.is_some_and(|node| gone.is_of(node) && node.ready != Ready::True && node.deleted_at.is_none())

@@ -3,6 +3,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::PANICKED;
 use crate::provider::{Outcome, ProviderError};
 
 /// First and longest pause after the cloud limited the rate.
@@ -22,8 +23,11 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// A batch failed, or the cloud limited the rate for some of it.
+    /// A whole batch failed.
     pub fn failed(&mut self, error: &ProviderError, now: Instant) {
+        if is_of_one_call(error) {
+            return;
+        }
         let (first, longest) = if error.is_rate_limit() { THROTTLED } else { FAILED };
         let grown = first.saturating_mul(2_u32.saturating_pow(self.failures)).min(longest);
         let pause = match error.outcome {
@@ -48,6 +52,11 @@ impl Pace {
         self.paused_until
     }
 
+    /// Until when the cloud's rate limit pauses all look-ups.
+    pub fn rate_limited_until(&self) -> Option<Instant> {
+        self.paused_until.filter(|_| self.error.as_ref().is_some_and(ProviderError::is_rate_limit))
+    }
+
     /// How many calls may run at one time: after a failure a single one tries.
     pub fn concurrency(&self, limit: usize) -> usize {
         if self.failures == 0 { limit } else { 1 }
@@ -59,6 +68,12 @@ impl Pace {
         let error = self.error.clone().filter(|_| left > MAX_WAIT)?;
         Some(ProviderError { outcome: Outcome::Retry { after: Some(left) }, ..error })
     }
+}
+
+/// Whether the error is about what the call held, so that another call may succeed.
+fn is_of_one_call(error: &ProviderError) -> bool {
+    let by_content = ["RESOURCE_EXHAUSTED", "INVALID_ARGUMENT", "BATCH_TOO_LARGE", PANICKED];
+    error.is_defect() || by_content.contains(&error.reason.as_str())
 }
 
 #[cfg(test)]
@@ -83,7 +98,7 @@ mod tests {
     #[test]
     fn pauses_double_up_to_their_limit() {
         assert_eq!(pauses("RATE_LIMITED", 8), [1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000]);
-        assert_eq!(pauses("RESOURCE_EXHAUSTED", 2), [250, 500], "it may be a message that is too large");
+        assert_eq!(pauses("RESOURCE_EXHAUSTED", 2), [0, 0], "it may be a message that is too large");
         assert_eq!(pauses("UNAVAILABLE", 8), [250, 500, 1000, 2000, 4000, 8000, 15_000, 15_000]);
     }
 
@@ -93,6 +108,7 @@ mod tests {
         pace.failed(&error("RATE_LIMITED", Some(20)), now);
         assert_eq!((pace.next_at(), pace.gives_up(now)), (Some(now + Duration::from_secs(20)), None));
         pace.failed(&error("RATE_LIMITED", Some(300)), now);
+        assert_eq!(pace.rate_limited_until(), Some(now + Duration::from_mins(5)));
         let given_up = pace.gives_up(now + Duration::from_mins(1));
         assert_eq!(given_up.map(|it| it.outcome), Some(Outcome::Retry { after: Some(Duration::from_mins(4)) }));
     }
@@ -105,5 +121,7 @@ mod tests {
         assert_eq!(pace.concurrency(4), 1);
         pace.succeeded(now + Duration::from_secs(2));
         assert_eq!((pace.concurrency(4), pace.next_at()), (4, None));
+        pace.failed(&error("UNAVAILABLE", None), now);
+        assert_eq!(pace.rate_limited_until(), None, "an outage is no rate limit");
     }
 }

@@ -1,6 +1,6 @@
 //! The batcher against a scripted provider, on paused time: how many calls, how large, how soon.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -21,6 +21,8 @@ struct Scripted {
     standing: Mutex<Result<Limits, ProviderError>>,
     generation: watch::Sender<u64>,
     failures: Mutex<VecDeque<ProviderError>>,
+    /// By the node that it is about.
+    item_failures: Mutex<HashMap<String, ProviderError>>,
     calls: Mutex<Vec<(Instant, Vec<String>)>>,
     running: Mutex<(usize, usize)>,
 }
@@ -64,7 +66,11 @@ impl InstanceSession for Session {
         assert!(failure.as_ref().is_none_or(|failure| failure.reason != PANIC), "scripted");
         match failure {
             Some(error) => Err(error),
-            None => Ok(queries.iter().map(|_| Ok(answer.clone())).collect()),
+            None => {
+                let failures = self.0.item_failures.lock();
+                let failure = |query: &Arc<NodeQuery>| failures.get(&query.node_name).cloned();
+                Ok(queries.iter().map(|query| failure(query).map_or_else(|| Ok(answer.clone()), Err)).collect())
+            }
         }
     }
 }
@@ -75,6 +81,7 @@ impl Scenario {
             standing: Mutex::new(Ok(Limits { max_batch_size, max_concurrent_instance_calls, ..Limits::default() })),
             generation: watch::Sender::new(0),
             failures: Mutex::default(),
+            item_failures: Mutex::default(),
             calls: Mutex::default(),
             running: Mutex::default(),
         });
@@ -127,7 +134,25 @@ async fn five_thousand_that_trickle_in_over_ten_seconds_are_under_a_hundred_call
     });
     assert!(join_all(trickle).await.iter().all(Result::is_ok));
     let calls = scenario.sizes().len();
-    assert!(calls < 60, "{calls} calls");
+    assert!(calls < 30, "{calls} calls");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_steady_stream_fills_its_batches_and_its_end_waits_for_nothing() {
+    let scenario = Scenario::new(100, 4);
+    let started = Instant::now();
+    // 125 a second, for 32 s.
+    let stream = (0..4000).map(|n| {
+        let look_up = scenario.look_up(&format!("node-{n}"), Priority::Initialize);
+        async move {
+            tokio::time::sleep(Duration::from_millis(8 * n)).await;
+            look_up.await
+        }
+    });
+    assert!(join_all(stream).await.iter().all(Result::is_ok));
+    let sizes = scenario.sizes();
+    assert!(sizes.len() < 55, "{} calls", sizes.len());
+    assert!(started.elapsed() < Duration::from_secs(32) + Duration::from_millis(300), "{:?}", started.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
@@ -159,6 +184,51 @@ async fn a_failing_provider_is_not_hammered() {
     let started = Instant::now();
     assert!(answers.await.iter().all(Result::is_err));
     assert!(started.elapsed() > Duration::from_millis(250), "the last two waited for the back-off");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rate_limit_is_published_until_a_look_up_succeeds_again() {
+    let scenario = Scenario::new(500, 4);
+    let mut limit = scenario.batcher.rate_limit();
+    assert_eq!(*limit.borrow_and_update(), None);
+    scenario.provider.failures.lock().push_back(failing("RATE_LIMITED", Some(30)));
+    scenario.look_up("a", Priority::Initialize).await.unwrap_err();
+    limit.changed().await.unwrap();
+    assert_eq!(limit.borrow_and_update().unwrap() - Instant::now(), Duration::from_secs(30));
+    scenario.look_up("a", Priority::Initialize).await.unwrap();
+    limit.changed().await.unwrap();
+    assert_eq!(*limit.borrow_and_update(), None);
+    scenario.provider.failures.lock().push_back(failing("UNAVAILABLE", Some(30)));
+    scenario.look_up("a", Priority::Initialize).await.unwrap_err();
+    assert!(!limit.has_changed().unwrap(), "an outage is no rate limit");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_item_that_fails_slows_no_other_look_up() {
+    for reason in ["RATE_LIMITED", "NOT_IMPLEMENTED", "CLOUD_UNAVAILABLE"] {
+        let scenario = Scenario::new(500, 4);
+        scenario.provider.item_failures.lock().insert("bad".to_owned(), failing(reason, Some(30)));
+        let answers = join_all(["bad", "good"].map(|name| scenario.look_up(name, Priority::Initialize))).await;
+        assert_eq!(answers[0].as_ref().unwrap_err().reason, reason);
+        assert!(answers[1].is_ok());
+        let started = Instant::now();
+        assert!(scenario.look_up("another", Priority::Initialize).await.is_ok());
+        assert!(started.elapsed() < Duration::from_millis(100), "{reason}: {:?}", started.elapsed());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_fails_by_what_it_holds_slows_no_other() {
+    for reason in ["RESOURCE_EXHAUSTED", "INTERNAL", "BATCH_TOO_LARGE", PANIC] {
+        let scenario = Scenario::new(500, 4);
+        scenario.provider.failures.lock().extend((0..5).map(|_| failing(reason, Some(30))));
+        for _ in 0..5 {
+            assert!(scenario.look_up("bad", Priority::Initialize).await.is_err());
+        }
+        let started = Instant::now();
+        assert!(scenario.look_up("good", Priority::Initialize).await.is_ok());
+        assert!(started.elapsed() < Duration::from_millis(300), "{reason}: {:?}", started.elapsed());
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,5 +1,6 @@
-//! How long a batch that is not full waits for company. Alone, a look-up goes almost at once; while look-ups keep coming
-//! the wait grows, so that thousands of nodes that trickle in cost tens of calls and not thousands.
+//! How long a batch that is not full waits for more look-ups. Alone, a look-up goes almost at once. While batches follow one
+//! another the wait grows, and in a steady stream a batch waits until it is full or the stream pauses, so that thousands of nodes
+//! that trickle in cost tens of calls and not thousands.
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -8,26 +9,43 @@ use crate::provider::Priority;
 
 /// The wait after a quiet time.
 const SHORTEST: Duration = Duration::from_millis(5);
-/// The wait in a steady stream.
+/// The longest wait without a steady stream; a stream is steady once the wait has grown to it.
 const LONGEST: Duration = Duration::from_millis(250);
+/// The longest wait in a steady stream.
+const STREAM: Duration = Duration::from_secs(1);
+/// A stream that brings nothing for so long has paused.
+const LULL: Duration = Duration::from_millis(50);
 /// Nobody waits for a refresh.
 const REFRESH: Duration = Duration::from_millis(500);
-/// So long without a batch is a quiet time.
-const QUIET: Duration = Duration::from_secs(1);
+/// So long without a batch is a quiet time. Longer than a batch of a steady stream waits.
+const QUIET: Duration = Duration::from_secs(2);
 
 /// The present width of the window.
 #[derive(Debug, Default)]
 pub struct Window {
     width: Duration,
     last: Option<Instant>,
+    arrived: Option<Instant>,
 }
 
 impl Window {
+    /// A look-up has come.
+    pub fn arrived(&mut self, now: Instant) {
+        self.arrived = Some(now);
+    }
+
     /// When a batch goes that is not full, given the arrival of the oldest look-up of each lane.
     pub fn closes(&self, oldest: impl IntoIterator<Item = (Priority, Instant)>, now: Instant) -> Instant {
         let width = self.width(now);
-        let closes = |(lane, arrived)| arrived + if lane == Priority::Refresh { REFRESH } else { width };
-        oldest.into_iter().map(closes).min().unwrap_or(now)
+        let wait = |lane| if lane == Priority::Refresh { REFRESH } else { width };
+        let (first, closes) = oldest.into_iter().fold((None, None), |(first, closes), (lane, arrived)| {
+            (earlier(first, arrived), earlier(closes, arrived + wait(lane)))
+        });
+        let (Some(first), Some(closes)) = (first, closes) else { return now };
+        match self.arrived {
+            Some(arrived) if width >= LONGEST => closes.max((arrived + LULL).min(first + STREAM)),
+            _ => closes,
+        }
     }
 
     /// A batch has gone.
@@ -45,9 +63,37 @@ impl Window {
     }
 }
 
+fn earlier(one: Option<Instant>, other: Instant) -> Option<Instant> {
+    Some(one.map_or(other, |one| one.min(other)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A window at its widest, and when its last batch went.
+    fn in_a_stream() -> (Window, Instant) {
+        let (mut window, now) = (Window::default(), Instant::now());
+        (0..6).for_each(|_| window.sent(now, false));
+        (window, now)
+    }
+
+    #[test]
+    fn a_steady_stream_fills_batches_and_its_pause_ends_the_wait() {
+        // When the oldest and the latest look-up came, and when the batch goes: all in ms after the last batch.
+        for (oldest, latest, closes) in
+            [(0, 0, 250), (0, 150, 250), (0, 240, 290), (0, 600, 650), (0, 980, 1000), (100, 1090, 1100)]
+        {
+            let (mut window, sent) = in_a_stream();
+            let at = |ms| sent + Duration::from_millis(ms);
+            window.arrived(at(latest));
+            let found = window.closes([(Priority::Initialize, at(oldest))], at(latest).min(at(999)));
+            assert_eq!((found - sent).as_millis(), closes, "{oldest} {latest}");
+        }
+        let (mut window, now) = (Window::default(), Instant::now());
+        window.arrived(now);
+        assert_eq!(window.closes([(Priority::Initialize, now)], now), now + SHORTEST, "quiet: nothing waits for a stream");
+    }
 
     #[test]
     fn it_widens_while_batches_follow_one_another_and_narrows_in_quiet() {

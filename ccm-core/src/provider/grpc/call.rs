@@ -101,6 +101,7 @@ impl Connection {
     where
         F: Future<Output = Result<Response<R>, Status>>,
     {
+        let _running = self.running.add();
         let (ids, deadline, started) = (Ids::new(), method.deadline(&self.shared.deadlines), Instant::now());
         let mut request = Request::new(message);
         ids.write(&mut request);

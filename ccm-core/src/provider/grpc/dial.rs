@@ -13,6 +13,7 @@ use tonic::transport::{Channel, Endpoint as HttpEndpoint, Uri};
 
 use super::{Connection, Shared};
 use crate::provider::classify;
+use crate::provider::count::Count;
 use crate::provider::endpoint::Endpoint;
 use watched::Watched;
 
@@ -94,7 +95,7 @@ impl Connection {
         let channel =
             channel(stream, &closed, &ended).await.map_err(|source| DialError::Http { endpoint: endpoint.clone(), source })?;
         let answered = Arc::new(Mutex::new(Instant::now()));
-        Ok(Self { channel, closed, ended, answered, shared, node_sets: Arc::default() })
+        Ok(Self { channel, closed, ended, answered, running: Count::default(), shared, node_sets: Arc::default() })
     }
 }
 

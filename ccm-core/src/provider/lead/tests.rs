@@ -12,6 +12,8 @@ use crate::provider::scripted::{self, Scripted, Serving};
 use crate::provider::session::{Handle, Session};
 use crate::provider::{Anyone, Identity};
 
+mod draining;
+
 /// Longer than anything here takes; only a failing test waits for it.
 const PATIENCE: Duration = Duration::from_secs(20);
 

@@ -16,9 +16,7 @@ use crate::controllers::service::decide::Classes;
 use crate::controllers::service::{self, ServiceConfig, ServiceContext};
 use crate::names;
 use crate::runtime::supervisor::Supervisor;
-use crate::telemetry::cloud_health::CloudHealth;
-use crate::telemetry::health::Health;
-use crate::telemetry::metrics::ControllerMetrics;
+use crate::telemetry::term::TermReports;
 
 /// The tasks of one term.
 pub(super) struct Running {
@@ -26,13 +24,15 @@ pub(super) struct Running {
     pub tasks: Supervisor,
     /// Those that write the controllers' events. They end with the controllers, once all is written.
     pub writers: Supervisor,
+    /// What they report, until the term ends.
+    pub reports: TermReports,
 }
 
 impl Running {
     /// None yet.
-    pub(super) fn new(health: &Health) -> Self {
-        let supervisor = || Supervisor::new(health.liveness().clone());
-        Self { tasks: supervisor(), writers: supervisor() }
+    pub(super) fn new(reports: TermReports) -> Self {
+        let supervisor = || Supervisor::new(reports.health.liveness().clone());
+        Self { tasks: supervisor(), writers: supervisor(), reports }
     }
 
     /// Runs what serves the controllers, until they are told to stop.
@@ -42,66 +42,58 @@ impl Running {
             stop.run_until_cancelled(task).await;
         });
     }
+
+    /// Runs a controller, and says so under the name that upstream's metric has for it.
+    fn control(&mut self, metric: &'static str, controller: impl Future<Output = ()> + Send + 'static) {
+        self.reports.runs(metric);
+        self.tasks.spawn(metric, controller);
+    }
 }
 
 impl Tenures {
     /// Starts those that the flags ask for.
-    pub(super) fn controllers(&self, store: TermStore, stop: &CancellationToken) -> Running {
-        let mut tasks = Running::new(&self.parts.health);
+    pub(super) fn controllers(&self, store: TermStore, reports: TermReports, stop: &CancellationToken) -> Running {
+        let mut tasks = Running::new(reports);
         let (nodes, watch) = Nodes::watch(self.parts.clients.watches.clone(), self.parts.clients.presence.clone());
         tasks.assist("node-watch", stop, watch);
-        let cloud = CloudHealth::new(self.parts.health.clone());
+        let report = tasks.reports.cloud.clone().report_rate_limit("Instances", self.wires.rate_limit.clone());
+        tasks.assist("rate-limit-report", stop, report);
         // First, so that it knows a first installation from one whose nodes carry our annotation already.
         if self.parts.config.controllers.runs(names::controllers::NODE_LIFECYCLE) {
-            let context = self.context(names::controllers::NODE_LIFECYCLE, &nodes, &cloud, &mut tasks);
+            let context = self.context(names::controllers::NODE_LIFECYCLE, &nodes, &mut tasks);
             let lifecycle = node_lifecycle::run(context, store, self.lifecycle_config(), stop.clone());
-            self.spawn(&mut tasks.tasks, "cloud-node-lifecycle", lifecycle);
+            tasks.control("cloud-node-lifecycle", lifecycle);
         }
         if self.parts.config.controllers.runs(names::controllers::NODE) {
-            let context = self.context(names::controllers::NODE, &nodes, &cloud, &mut tasks);
-            self.spawn(&mut tasks.tasks, "cloud-node", node::run(context, self.node_config(), stop.clone()));
+            let context = self.context(names::controllers::NODE, &nodes, &mut tasks);
+            tasks.control("cloud-node", node::run(context, self.node_config(), stop.clone()));
         }
         if self.parts.config.controllers.runs(names::controllers::SERVICE) {
-            let context = self.service_context(&nodes, &cloud, &mut tasks, stop);
-            self.spawn(&mut tasks.tasks, "service", service::run(context, self.service_config(), stop.clone()));
+            let context = self.service_context(&nodes, &mut tasks, stop);
+            tasks.control("service", service::run(context, self.service_config(), stop.clone()));
         }
         tasks
     }
 
-    /// Runs a controller, and says so under the name that Go's metric has for it.
-    fn spawn(&self, tasks: &mut Supervisor, metric: &'static str, controller: impl Future<Output = ()> + Send + 'static) {
-        let running = Reported::new(self.parts.metrics.controllers.clone(), metric);
-        tasks.spawn(metric, async move {
-            controller.await;
-            drop(running);
-        });
-    }
-
-    fn context(&self, controller: &str, nodes: &Nodes, cloud: &CloudHealth, tasks: &mut Running) -> NodeContext {
+    fn context(&self, controller: &str, nodes: &Nodes, tasks: &mut Running) -> NodeContext {
         let client = self.parts.client.clone();
         let (events, writer) =
             Events::start(client.clone(), self.parts.clients.presence.clone(), controller, &self.parts.identity);
         tasks.writers.spawn("node-events", writer);
         NodeContext {
             nodes: nodes.clone(),
-            writer: NodeWriter::new(client, self.gate.clone()).while_present(self.parts.clients.presence.clone()),
+            writer: NodeWriter::new(client, self.gate.clone()),
             events,
             instances: Arc::clone(&self.wires.instances),
             identity: Arc::new(self.wires.handle.clone()),
             provider: self.wires.handle.state(),
-            metrics: self.parts.metrics.nodes.clone(),
-            health: self.parts.health.clone(),
-            cloud: cloud.clone(),
+            metrics: tasks.reports.nodes.clone(),
+            health: tasks.reports.health.clone(),
+            cloud: tasks.reports.cloud.clone(),
         }
     }
 
-    fn service_context(
-        &self,
-        nodes: &Nodes,
-        cloud: &CloudHealth,
-        tasks: &mut Running,
-        stop: &CancellationToken,
-    ) -> ServiceContext {
+    fn service_context(&self, nodes: &Nodes, tasks: &mut Running, stop: &CancellationToken) -> ServiceContext {
         let client = self.parts.client.clone();
         let (events, writer) =
             Events::start(client.clone(), self.parts.clients.presence.clone(), names::SERVICE_EVENT_SOURCE, &self.parts.identity);
@@ -111,14 +103,14 @@ impl Tenures {
         ServiceContext {
             services,
             nodes: nodes.clone(),
-            writer: ServiceWriter::new(client, self.gate.clone()).while_present(self.parts.clients.presence.clone()),
+            writer: ServiceWriter::new(client, self.gate.clone()),
             events,
             load_balancers: Arc::new(self.wires.handle.load_balancers()),
             identity: Arc::new(self.wires.handle.clone()),
             provider: self.wires.handle.state(),
             metrics: self.parts.metrics.services.clone(),
-            health: self.parts.health.clone(),
-            cloud: cloud.clone(),
+            health: tasks.reports.health.clone(),
+            cloud: tasks.reports.cloud.clone(),
         }
     }
 
@@ -147,24 +139,5 @@ impl Tenures {
             limit: deletion.limit as usize,
             uninitialized_grace: deletion.uninitialized_grace,
         }
-    }
-}
-
-/// Counts a controller as running until it is dropped, however it ends.
-struct Reported {
-    metrics: ControllerMetrics,
-    name: &'static str,
-}
-
-impl Reported {
-    fn new(metrics: ControllerMetrics, name: &'static str) -> Self {
-        metrics.set_running(name, true);
-        Self { metrics, name }
-    }
-}
-
-impl Drop for Reported {
-    fn drop(&mut self) {
-        self.metrics.set_running(self.name, false);
     }
 }

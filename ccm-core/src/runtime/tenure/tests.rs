@@ -17,6 +17,7 @@ use crate::provider::session::Session;
 use crate::runtime::kubernetes::clients::Clients;
 use crate::runtime::{Metrics, Parts};
 use crate::telemetry::health::Health;
+use crate::telemetry::metrics::NodeMetrics;
 
 /// How soon a term must have ended, and the most patience otherwise.
 const SOON: Duration = Duration::from_secs(5);
@@ -51,6 +52,7 @@ struct Scenario {
     resting: watch::Receiver<bool>,
     term: watch::Receiver<Option<Term>>,
     health: Health,
+    nodes: NodeMetrics,
     shutdown: CancellationToken,
     terms: JoinHandle<()>,
     session: JoinHandle<()>,
@@ -69,14 +71,26 @@ impl Scenario {
         let (resting, rests) = watch::channel(false);
         let (events, _) = Events::queue(100);
         let parts = parts(&folder, &api, &["--leader-elect=false"]);
-        let health = parts.health.clone();
-        let wires = Wires { handle, instances: Arc::new(batcher), events, term, mirror: watch::channel(None).0, resting };
+        let (health, nodes) = (parts.health.clone(), parts.metrics.nodes.clone());
+        let rate_limit = batcher.rate_limit();
+        let wires =
+            Wires { handle, instances: Arc::new(batcher), rate_limit, events, term, mirror: watch::channel(None).0, resting };
         let (leading, leadings) = watch::channel(None);
         let shutdown = CancellationToken::new();
         let (tenures, asked) = (Tenures { start, ..Tenures::new(parts, wires) }, shutdown.clone());
         let serve = async move { tenures.serve(leadings, &asked).await };
         let terms_task = tokio::spawn(serve);
-        Self { leading, resting: rests, term: terms, health, shutdown, terms: terms_task, session, _kept: (folder, serving) }
+        Self {
+            leading,
+            resting: rests,
+            term: terms,
+            health,
+            nodes,
+            shutdown,
+            terms: terms_task,
+            session,
+            _kept: (folder, serving),
+        }
     }
 
     /// Gains the lease, and waits until the term has begun.
@@ -102,28 +116,27 @@ impl Scenario {
 }
 
 /// A term of which one task ends in this way, and another one only when it is told to.
-fn with(stop: &CancellationToken, spawn: impl FnOnce(&mut Running)) -> Running {
-    let health = Health::default();
-    let (mut running, stop) = (Running::new(&health), stop.clone());
+fn with(reports: TermReports, stop: &CancellationToken, spawn: impl FnOnce(&mut Running)) -> Running {
+    let (mut running, stop) = (Running::new(reports), stop.clone());
     running.tasks.spawn("service", async move { stop.cancelled().await });
     spawn(&mut running);
     running
 }
 
-fn controller_panics(_: &Tenures, _: TermStore, stop: &CancellationToken) -> Running {
-    with(stop, |it| it.tasks.spawn("cloud-node", async { panic!("injected") }))
+fn controller_panics(_: &Tenures, _: TermStore, reports: TermReports, stop: &CancellationToken) -> Running {
+    with(reports, stop, |it| it.tasks.spawn("cloud-node", async { panic!("injected") }))
 }
 
-fn watch_returns(_: &Tenures, _: TermStore, stop: &CancellationToken) -> Running {
-    with(stop, |it| it.tasks.spawn("node-watch", async {}))
+fn watch_returns(_: &Tenures, _: TermStore, reports: TermReports, stop: &CancellationToken) -> Running {
+    with(reports, stop, |it| it.tasks.spawn("node-watch", async {}))
 }
 
-fn writer_panics(_: &Tenures, _: TermStore, stop: &CancellationToken) -> Running {
-    with(stop, |it| it.writers.spawn("node-events", async { panic!("injected") }))
+fn writer_panics(_: &Tenures, _: TermStore, reports: TermReports, stop: &CancellationToken) -> Running {
+    with(reports, stop, |it| it.writers.spawn("node-events", async { panic!("injected") }))
 }
 
-fn all_is_well(_: &Tenures, _: TermStore, stop: &CancellationToken) -> Running {
-    with(stop, |_| {})
+fn all_is_well(_: &Tenures, _: TermStore, reports: TermReports, stop: &CancellationToken) -> Running {
+    with(reports, stop, |_| {})
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -153,5 +166,35 @@ async fn a_term_whose_tasks_run_goes_on() {
     scenario.gain().await;
     assert!(timeout(Duration::from_secs(1), scenario.resting.wait_for(|resting| *resting)).await.is_err());
     assert!(scenario.term.borrow().is_some());
+    scenario.end().await;
+}
+
+fn says_much(_: &Tenures, _: TermStore, mut reports: TermReports, stop: &CancellationToken) -> Running {
+    reports.health.set("node-deletion", Check::Warning("no node is deleted".to_owned()));
+    reports.nodes.breakers_tripped.set(1);
+    reports.runs("cloud-node");
+    with(reports, stop, |_| {})
+}
+
+/// Waits until readiness has the line of [`says_much`], or not, and the gauge this value.
+async fn reported(scenario: &Scenario, line: bool, gauge: i64) {
+    let now = || (scenario.health.checks().contains_key("node-deletion"), scenario.nodes.breakers_tripped.get());
+    let so = async {
+        while now() != (line, gauge) {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(PATIENCE, so).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_that_lost_the_lease_reports_nothing_that_only_a_leader_knows() {
+    let mut scenario = Scenario::new(says_much);
+    let before = scenario.health.checks();
+    scenario.gain().await;
+    reported(&scenario, true, 1).await;
+    scenario.leading.send_replace(None);
+    reported(&scenario, false, 0).await;
+    assert_eq!(scenario.health.checks(), before);
     scenario.end().await;
 }

@@ -17,6 +17,12 @@ fn stored() -> Value {
     })
 }
 
+fn with_provider_id(id: &str) -> Value {
+    let mut node = stored();
+    node["spec"]["providerID"] = json!(id);
+    node
+}
+
 fn last(server: &ApiServer) -> Call {
     server.calls().pop().expect("nothing was asked")
 }
@@ -82,15 +88,15 @@ async fn addresses_are_replaced_as_a_whole_in_their_order() {
 
 #[tokio::test]
 async fn a_write_from_an_old_reading_is_a_conflict_and_changes_nothing() {
-    let server = ApiServer::with_nodes([stored()]);
+    let server = ApiServer::with_nodes([with_provider_id("test://1")]);
     let (_open, gate) = gate();
     let writer = NodeWriter::new(server.client(), gate);
     let old = server.node("a");
-    server.put_node(stored());
+    server.put_node(with_provider_id("test://2"));
     assert!(matches!(writer.patch(&old, &some_patch()).await, Err(WriteError::Conflict)));
     assert!(matches!(writer.patch_addresses(&old, &old.addresses).await, Err(WriteError::Conflict)));
     assert!(matches!(writer.delete(&old).await, Err(WriteError::Conflict)));
-    assert_eq!(server.node("a").provider_id, None);
+    assert_eq!(server.node("a").provider_id.as_deref(), Some("test://2"));
 }
 
 #[tokio::test]
@@ -108,7 +114,7 @@ async fn a_node_that_is_gone_is_told_from_one_that_could_not_be_written() {
 
 #[tokio::test]
 async fn a_deletion_carries_both_preconditions() {
-    let server = ApiServer::with_nodes([stored()]);
+    let server = ApiServer::with_nodes([with_provider_id("test://1")]);
     let (_open, gate) = gate();
     NodeWriter::new(server.client(), gate).delete(&server.node("a")).await.unwrap();
     assert_eq!(last(&server).body["preconditions"], json!({ "uid": "u1", "resourceVersion": "1" }));
@@ -128,4 +134,25 @@ async fn a_closed_gate_keeps_every_write_in_and_lets_reads_out() {
     assert!(matches!(writer.delete(&node).await, Err(WriteError::Closed(Closed::NotLeading))));
     assert_eq!(server.calls().len(), 1);
     writer.get("a").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_write_or_deletion_that_ownership_forbids_is_refused_whatever_was_decided() {
+    let cases =
+        [(with_provider_id("test://1"), true, true), (stored(), true, false), (with_provider_id("other://1"), false, false)];
+    for (stored, writes, deletes) in cases {
+        let server = ApiServer::with_nodes([stored]);
+        let (_open, gate) = gate();
+        let writer = NodeWriter::new(server.client(), gate);
+        let labels = NodePatch { labels: [("l".to_owned(), "1".to_owned())].into(), ..NodePatch::default() };
+        let node = server.node("a");
+        for refused in [writer.patch_addresses(&node, &node.addresses).await, writer.patch(&server.node("a"), &labels).await] {
+            assert_eq!(refused.is_ok(), writes, "{:?}: {refused:?}", node.provider_id);
+        }
+        let refused = writer.delete(&server.node("a")).await;
+        assert_eq!(refused.is_ok(), deletes, "{:?}: {refused:?}", node.provider_id);
+        let text = refused.map_err(|error| error.to_string());
+        assert!(deletes || text.is_err_and(|text| text.starts_with("not written: the node has ")));
+        assert_eq!(server.writes().len(), 2 * usize::from(writes) + usize::from(deletes));
+    }
 }

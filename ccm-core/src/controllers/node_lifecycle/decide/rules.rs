@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::breaker::{self, Case};
 use super::evidence::{ENOUGH, Evidence, Missing};
-use super::{Block, Checked, Doomed, Observed, Plan, is_examined, is_ours};
+use super::{Block, Checked, Doomed, Observed, Plan, is_examined};
 use crate::cluster::state::{Cause, Release, Rule, Scope, State, Trip, within};
 use crate::controllers::node_lifecycle::marks::is_marked;
 use crate::controllers::node_lifecycle::observations::Gone;
@@ -40,7 +40,7 @@ struct Candidate<'a> {
 
 impl<'a> Rules<'a> {
     pub fn new(observed: &'a Observed<'a>, state: &'a State) -> Self {
-        let ours: Vec<_> = observed.nodes.iter().map(AsRef::as_ref).filter(|node| is_ours(node, observed.provider)).collect();
+        let ours: Vec<_> = observed.nodes.iter().map(AsRef::as_ref).filter(|node| observed.owns(node)).collect();
         let planned = planned(observed, state, &ours);
         Self { observed, state, ours, planned }
     }
@@ -64,10 +64,7 @@ impl<'a> Rules<'a> {
         let observations = self.observed.observations;
         let seen = self.observed.nodes.iter().filter_map(|node| Some((node, observations.gone(&node.name)?)));
         let kept = seen.filter(|(node, gone)| {
-            gone.is_of(node)
-                && node.ready != Ready::True
-                && is_ours(node, self.observed.provider)
-                && is_examined(node, self.observed)
+            gone.is_of(node) && node.ready != Ready::True && self.observed.owns(node) && is_examined(node, self.observed)
         });
         kept.map(|(node, gone)| {
             let may_go = gone.confirmed && observations.is_fresh(&node.name) && self.is_of_this_cloud(gone);

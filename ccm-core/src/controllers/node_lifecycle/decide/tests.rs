@@ -280,28 +280,3 @@ fn a_lost_history_delays_absence_planned_or_not_for_one_window_and_nothing_else(
     assert_eq!(simulation.names_deleted(), ["d", "n", "planned"]);
     assert_eq!(simulation.trips, 0);
 }
-
-#[test]
-fn a_live_node_is_deleted_only_if_it_is_still_the_one_that_was_judged() {
-    let decided = node("n", "a");
-    let changed = |change: fn(&mut Node)| {
-        let mut live = decided.clone();
-        change(&mut live);
-        live
-    };
-    let cases = [
-        ("the same", changed(|_| ()), true),
-        ("newer", changed(|node| node.resource_version = "99".into()), true),
-        ("ready", changed(|node| node.ready = Ready::True), false),
-        ("another object", changed(|node| node.uid = "other".into()), false),
-        ("another machine", changed(|node| node.provider_id = Some("sim://other".into())), false),
-        ("no machine", changed(|node| node.provider_id = None), false),
-        ("going", changed(|node| node.deleted_at = Some(at(0))), false),
-    ];
-    for (name, live, doomed) in cases {
-        assert_eq!(is_still_doomed(&live, &decided, Cause::Absent), doomed, "{name}");
-    }
-    for (live, doomed) in [(decided.clone(), false), (cordoned(decided.clone()), true)] {
-        assert_eq!(is_still_doomed(&live, &decided, Cause::Planned), doomed, "a mark that was taken off in time");
-    }
-}

@@ -1,7 +1,7 @@
 //! When an answer that a machine is gone is confirmed, and what begins it anew.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 use super::*;
-use crate::controllers::node_lifecycle::fixtures::{answer, found, node, ready};
+use crate::controllers::node_lifecycle::fixtures::{answer, found, node, provider, ready};
 
 const CONFIRMATION: Duration = Duration::from_secs(30);
 
@@ -59,7 +59,7 @@ fn a_second_answer_confirms_only_if_late_enough_newer_and_of_the_same_node_and_c
     for case in cases {
         let (start, mut observations) = (Instant::now(), Observations::default());
         observations.record(&node("n", "a"), &answer(Lookup::NotFound, 0), start, CONFIRMATION);
-        observations.begin_tick(&[Arc::new(case.node.clone())]);
+        observations.begin_tick(&[Arc::new(case.node.clone())], &provider());
         match &case.answer {
             Some(answer) => observations.record(&case.node, answer, start + Duration::from_secs(case.after), CONFIRMATION),
             None => observations.record_failure(&case.node),
@@ -69,14 +69,17 @@ fn a_second_answer_confirms_only_if_late_enough_newer_and_of_the_same_node_and_c
 }
 
 #[test]
-fn a_node_that_was_ready_in_between_begins_anew() {
-    let (start, mut observations) = (Instant::now(), Observations::default());
-    let gone = node("n", "a");
-    observations.record(&gone, &answer(Lookup::NotFound, 0), start, CONFIRMATION);
-    observations.begin_tick(&[Arc::new(ready(gone.clone()))]);
-    observations.begin_tick(&[Arc::new(gone.clone())]);
-    observations.record(&gone, &answer(Lookup::NotFound, 40), start + Duration::from_secs(40), CONFIRMATION);
-    assert!(!observations.gone("n").unwrap().confirmed);
+fn a_node_that_was_ready_or_not_managed_in_between_begins_anew() {
+    let other = ProviderInfo { provider_id_prefixes: vec!["other://".to_owned()], ..provider() };
+    for (name, between, of) in [("Ready", ready(node("n", "a")), provider()), ("foreign", node("n", "a"), other)] {
+        let (start, mut observations) = (Instant::now(), Observations::default());
+        let gone = node("n", "a");
+        observations.record(&gone, &answer(Lookup::NotFound, 0), start, CONFIRMATION);
+        observations.begin_tick(&[Arc::new(between)], &of);
+        observations.begin_tick(&[Arc::new(gone.clone())], &provider());
+        observations.record(&gone, &answer(Lookup::NotFound, 40), start + Duration::from_secs(40), CONFIRMATION);
+        assert!(!observations.gone("n").unwrap().confirmed, "{name}");
+    }
 }
 
 #[test]
@@ -86,7 +89,7 @@ fn an_old_confirmation_is_not_fresh_when_the_tick_brought_an_error() {
     observations.record(&gone, &answer(Lookup::NotFound, 0), start, CONFIRMATION);
     observations.record(&gone, &answer(Lookup::NotFound, 40), start + Duration::from_secs(40), CONFIRMATION);
     assert!(observations.is_fresh("n"));
-    observations.begin_tick(&[Arc::new(gone.clone())]);
+    observations.begin_tick(&[Arc::new(gone.clone())], &provider());
     observations.record_failure(&gone);
     assert!(observations.gone("n").unwrap().confirmed && !observations.is_fresh("n"));
 }

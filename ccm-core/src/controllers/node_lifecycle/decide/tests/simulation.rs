@@ -100,7 +100,7 @@ impl Simulation {
     fn tick(&mut self, cloud: &impl Fn(&Node) -> Option<Lookup>) {
         let nodes = self.nodes.clone();
         self.marks.see_all(&nodes, at(self.second));
-        self.observations.begin_tick(&nodes);
+        self.observations.begin_tick(&nodes, &self.provider);
         let first = to_look_up(&self.observed(&nodes, false));
         self.look_up(first, cloud);
         let mut plan = decide(&self.observed(&nodes, false));

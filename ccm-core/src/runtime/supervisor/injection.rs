@@ -1,0 +1,28 @@
+//! Panics on demand, for tests that run whole processes. Debug builds only: a release build does not compile this file.
+use std::path::PathBuf;
+use std::time::Duration;
+use std::{env, fs, panic};
+
+use tokio::time::sleep;
+
+/// The variable that names the folder. Without it no task ever looks.
+const FOLDER: &str = "CCM_CORE_TEST_TASKS";
+/// How often a task looks.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// The task. It has a file of its name in the folder, and panics when a test removes that file.
+pub async fn panics_on_demand(name: &'static str, task: impl Future<Output = ()>) {
+    tokio::select! {
+        biased;
+        () = file_is_removed(name) => panic::panic_any("injected by a test"),
+        () = task => {}
+    }
+}
+
+async fn file_is_removed(name: &str) {
+    let file = env::var_os(FOLDER).map(|folder| PathBuf::from(folder).join(name));
+    let Some(file) = file.filter(|file| fs::write(file, []).is_ok()) else { return std::future::pending().await };
+    while file.exists() {
+        sleep(LOOK).await;
+    }
+}
