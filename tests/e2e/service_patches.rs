@@ -61,11 +61,12 @@ impl Desk {
     }
 
     async fn create(&self, finalizers: &[&str]) -> Result<Service> {
-        let service = serde_json::from_value(json!({
+        let service: core::Service = serde_json::from_value(json!({
             "metadata": { "name": "web", "finalizers": finalizers, "annotations": { "kept": "1", "old": "2" } },
             "spec": { "type": "LoadBalancer", "ports": [{ "port": 80 }] },
         }))?;
-        Ok(convert::service(self.services.create(&PostParams::default(), &service).await?))
+        let created = serde_json::to_value(self.services.create(&PostParams::default(), &service).await?)?;
+        Ok(convert::service(serde_json::from_value(created)?))
     }
 
     async fn raw(&self) -> Result<Value> {

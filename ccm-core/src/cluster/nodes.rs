@@ -1,22 +1,44 @@
 //! The nodes of the cluster. Keys are their names.
-use k8s_openapi::api::core::v1 as core;
+use kube::{Client, Error};
 
-use super::convert;
+use super::answer::Item;
+use super::pages::Pages;
 use super::view::{View, Viewed};
+use super::{convert, wire};
 use crate::model::node::Node;
 
 /// A view of all nodes. Clones share it.
 pub type Nodes = View<Node>;
 
 impl Viewed for Node {
-    type Object = core::Node;
+    type Object = wire::node::Node;
+    const PATH: &'static str = "/api/v1/nodes";
     const PLURAL: &'static str = "nodes";
 
-    fn from_object(object: core::Node) -> Self {
+    fn from_object(object: wire::node::Node) -> Self {
         convert::node(object)
     }
 
     fn key(&self) -> String {
         self.name.clone()
     }
+
+    fn version(&self) -> &str {
+        &self.resource_version
+    }
+}
+
+/// Whether the API server has a node with this annotation, past every cache. One that cannot be read has none.
+pub async fn any_is_annotated(client: &Client, annotation: &str) -> Result<bool, Error> {
+    let mut pages = Pages::of_metadata(client, Node::PATH);
+    while let Some(page) = pages.next::<wire::Annotated>().await? {
+        let is_annotated = |item: &Item<wire::Annotated>| match item {
+            Item::Readable(node) => node.metadata.annotations.as_ref().is_some_and(|it| it.contains_key(annotation)),
+            Item::Unreadable(..) => false,
+        };
+        if page.items.iter().flatten().any(is_annotated) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }

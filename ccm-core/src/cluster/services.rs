@@ -1,18 +1,22 @@
 //! The Services of the cluster that have to do with load balancers. Keys are `NAMESPACE/NAME`.
-use k8s_openapi::api::core::v1 as core;
+use kube::{Client, Error};
+use serde::de::Error as _;
 
-use super::convert;
+use super::answer::Item;
+use super::pages::Pages;
 use super::view::{View, Viewed};
+use super::{convert, wire};
 use crate::model::service::Service;
 
 /// A view of the Services that have a load balancer, want one, or once did since this view began. Clones share it.
 pub type Services = View<Service>;
 
 impl Viewed for Service {
-    type Object = core::Service;
+    type Object = wire::service::Service;
+    const PATH: &'static str = "/api/v1/services";
     const PLURAL: &'static str = "Services";
 
-    fn from_object(object: core::Service) -> Self {
+    fn from_object(object: wire::service::Service) -> Self {
         convert::service(object)
     }
 
@@ -20,8 +24,32 @@ impl Viewed for Service {
         Self::key(self)
     }
 
+    fn version(&self) -> &str {
+        &self.resource_version
+    }
+
     /// The condition counts, too: it is taken away last, and what is left of it by a process that died must be found.
     fn is_of_use(&self) -> bool {
         self.is_load_balancer || self.has_finalizer() || self.condition.is_some()
+    }
+}
+
+/// All Services of the cluster, past every cache.
+pub async fn all(client: &Client) -> Result<Vec<Service>, Error> {
+    let (mut pages, mut all) = (Pages::new(client, Service::PATH), Vec::new());
+    while let Some(page) = pages.next().await? {
+        for item in page.items.into_iter().flatten() {
+            all.push(readable(item)?);
+        }
+    }
+    Ok(all)
+}
+
+fn readable(item: Item<wire::service::Service>) -> Result<Service, Error> {
+    match item {
+        Item::Readable(service) => Ok(convert::service(service)),
+        Item::Unreadable(bare, reason) => {
+            Err(Error::SerdeError(serde_json::Error::custom(format!("Service {}: {reason}", bare.key()))))
+        }
     }
 }

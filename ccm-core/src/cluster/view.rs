@@ -1,44 +1,39 @@
 //! All objects of one kind, as the watch last told of them. One watch serves every controller.
 //!
-//! kube's own store would keep the whole objects; this one keeps the model's, which are a tenth of their size, and of those
-//! only the ones that are of use here.
+//! It keeps the model's objects, not the API server's, and of those only the ones that are of use here.
 #[cfg(test)]
 mod tests;
+mod watch;
 
 use std::collections::HashMap;
-use std::fmt::Debug;
 use std::sync::Arc;
-use std::time::Duration;
 
-use futures::StreamExt;
-use kube::runtime::watcher;
-use kube::{Api, Client, Resource};
+use kube::Client;
 use parking_lot::RwLock;
 use serde::de::DeserializeOwned;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, watch as signal};
 
-use super::presence::{Presence, is_unanswered};
-use crate::provider::backoff::Backoff;
-
-/// How long the API server lets a watch last. One that is silent for longer is dead, and is begun anew.
-const WATCH_SECONDS: u32 = 60;
-/// The first pause and the longest before a watch that failed is begun again.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
+use super::presence::Presence;
 
 /// A model type that can be watched.
 pub trait Viewed: Clone + PartialEq + Send + Sync + 'static {
-    /// Kubernetes' type of it.
-    type Object: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static;
+    /// What the API server sends of it.
+    type Object: DeserializeOwned + Send + 'static;
+    /// Where all of them are listed and watched.
+    const PATH: &'static str;
     /// The plural, for the log.
     const PLURAL: &'static str;
 
     /// From what the API server sent.
     fn from_object(object: Self::Object) -> Self;
 
-    /// What it is found by.
+    /// What it is found by: `NAME`, or `NAMESPACE/NAME`.
     fn key(&self) -> String;
 
-    /// Whether somebody here may have to act on it. One that was of use stays in the view when it is not any more, so that
+    /// Its resourceVersion.
+    fn version(&self) -> &str;
+
+    /// Whether a controller may have to act on it. One that was of use stays in the view when it is not any more, so that
     /// what it has become can be seen.
     fn is_of_use(&self) -> bool {
         true
@@ -48,12 +43,12 @@ pub trait Viewed: Clone + PartialEq + Send + Sync + 'static {
 /// A view of all objects of one kind. Clones share it.
 pub struct View<T> {
     shared: Arc<RwLock<Shared<T>>>,
-    synced: watch::Receiver<bool>,
+    synced: signal::Receiver<bool>,
 }
 
 struct Shared<T> {
     objects: HashMap<String, Arc<T>>,
-    /// What the watch's initial list has brought so far; it replaces `objects` at once when complete.
+    /// What a list has brought so far; it replaces `objects` at once when it is complete. The two share what did not change.
     arriving: HashMap<String, Arc<T>>,
     subscribers: Vec<mpsc::UnboundedSender<String>>,
 }
@@ -70,48 +65,11 @@ impl<T> Default for Shared<T> {
     }
 }
 
-/// Waits before a watch that failed is begun again: while the API server is away for its return, otherwise for a pause.
-async fn resume<T: Viewed>(error: &watcher::Error, presence: &Presence, pause: Duration) {
-    if unanswered(error) {
-        tracing::debug!(%error, "the watch of {} ended without an answer; resuming it", T::PLURAL);
-    } else {
-        tracing::warn!(%error, "the watch of {} failed; it is being resumed", T::PLURAL);
-    }
-    tokio::select! {
-        () = tokio::time::sleep(pause) => {}
-        () = presence.returned() => {}
-    }
-    presence.present().await;
-}
-
-fn unanswered(error: &watcher::Error) -> bool {
-    match error {
-        watcher::Error::InitialListFailed(error)
-        | watcher::Error::WatchStartFailed(error)
-        | watcher::Error::WatchFailed(error) => is_unanswered(error),
-        _ => false,
-    }
-}
-
 impl<T: Viewed> View<T> {
     /// An empty view and the task that fills it; the task ends when the future is dropped.
     pub fn watch(client: Client, presence: Presence) -> (Self, impl Future<Output = ()> + Send + 'static) {
         let (view, synced) = Self::empty();
-        let shared = Arc::clone(&view.shared);
-        let task = async move {
-            let config = watcher::Config::default().any_semantic().timeout(WATCH_SECONDS);
-            let mut events = watcher(Api::<T::Object>::all(client), config).boxed();
-            let mut backoff = Backoff::new(PAUSES.0, PAUSES.1);
-            while let Some(event) = events.next().await {
-                match event {
-                    Ok(event) => {
-                        backoff.reset();
-                        shared.write().apply(event, &synced);
-                    }
-                    Err(error) => resume::<T>(&error, &presence, backoff.delay()).await,
-                }
-            }
-        };
+        let task = watch::Watch::new(client, presence, Arc::clone(&view.shared), synced).run();
         (view, task)
     }
 
@@ -135,8 +93,8 @@ impl<T: Viewed> View<T> {
         self.shared.write().hide(key);
     }
 
-    fn empty() -> (Self, watch::Sender<bool>) {
-        let (sender, synced) = watch::channel(false);
+    fn empty() -> (Self, signal::Sender<bool>) {
+        let (sender, synced) = signal::channel(false);
         (Self { shared: Arc::default(), synced }, sender)
     }
 
@@ -170,27 +128,26 @@ impl<T: Viewed> View<T> {
 }
 
 impl<T: Viewed> Shared<T> {
-    fn apply(&mut self, event: watcher::Event<T::Object>, synced: &watch::Sender<bool>) {
-        match event {
-            watcher::Event::Init => self.arriving.clear(),
-            watcher::Event::InitApply(object) => {
-                let object = T::from_object(object);
-                let key = object.key();
-                if self.keeps(&key, &object) {
-                    self.arriving.insert(key, Arc::new(object));
-                }
-            }
-            watcher::Event::InitDone => {
-                self.replace();
-                synced.send_replace(true);
-            }
-            watcher::Event::Apply(object) => self.show(T::from_object(object)),
-            watcher::Event::Delete(object) => self.hide(&T::from_object(object).key()),
+    /// A list begins. What an unfinished one has brought is dropped.
+    fn begin(&mut self) {
+        self.arriving.clear();
+    }
+
+    /// The list has this object.
+    fn arrive(&mut self, object: T) {
+        let key = object.key();
+        if self.keeps(&key, &object) {
+            let known = self.objects.get(&key).filter(|known| ***known == object);
+            let object = known.map_or_else(|| Arc::new(object), Arc::clone);
+            self.arriving.insert(key, object);
         }
     }
 
-    fn keeps(&self, key: &str, object: &T) -> bool {
-        object.is_of_use() || self.objects.contains_key(key)
+    /// The list has an object of this key that cannot be read: it stays as it was.
+    fn stay(&mut self, key: String) {
+        if let Some(known) = self.objects.get(&key) {
+            self.arriving.insert(key, Arc::clone(known));
+        }
     }
 
     /// The list is complete. Only what it changes is told.
@@ -199,27 +156,28 @@ impl<T: Viewed> Shared<T> {
         let before = std::mem::replace(&mut self.objects, std::mem::take(&mut self.arriving));
         let changed = self.objects.iter().filter(|(key, object)| before.get(*key) != Some(object)).map(|(key, _)| key);
         let gone = before.keys().filter(|key| !self.objects.contains_key(*key));
-        let keys: Vec<_> = changed.chain(gone).cloned().collect();
-        for key in &keys {
-            self.tell(key);
-        }
+        changed.chain(gone).for_each(|key| tell(&mut self.subscribers, key));
+    }
+
+    fn keeps(&self, key: &str, object: &T) -> bool {
+        object.is_of_use() || self.objects.contains_key(key)
     }
 
     fn show(&mut self, object: T) {
         let key = object.key();
         if self.keeps(&key, &object) {
-            self.objects.insert(key.clone(), Arc::new(object));
-            self.tell(&key);
+            tell(&mut self.subscribers, &key);
+            self.objects.insert(key, Arc::new(object));
         }
     }
 
     fn hide(&mut self, key: &str) {
         if self.objects.remove(key).is_some() {
-            self.tell(key);
+            tell(&mut self.subscribers, key);
         }
     }
+}
 
-    fn tell(&mut self, key: &str) {
-        self.subscribers.retain(|subscriber| subscriber.send(key.to_owned()).is_ok());
-    }
+fn tell(subscribers: &mut Vec<mpsc::UnboundedSender<String>>, key: &str) {
+    subscribers.retain(|subscriber| subscriber.send(key.to_owned()).is_ok());
 }

@@ -1,13 +1,12 @@
 //! Which provider may be used: one with the required name, with a cluster id, and of the accepted cloud.
 use async_trait::async_trait;
-use k8s_openapi::api::core::v1::Node;
-use kube::api::ListParams;
-use kube::{Api, Client};
+use kube::Client;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::leader_election;
 use crate::cluster::events::{Events, Grade, Note, Subject};
+use crate::cluster::nodes;
 use crate::cluster::state::accepted::{Accepted, Rejection};
 use crate::cluster::state::{StateError, StateStore, Stored};
 use crate::config::{LeaderElectionConfig, ProviderConfig};
@@ -15,9 +14,6 @@ use crate::model::provider_info::ProviderInfo;
 use crate::model::term::Term;
 use crate::names;
 use crate::provider::{Judge, Verdict};
-
-/// How many nodes are read at a time in search of our annotation.
-const PAGE: u32 = 500;
 
 /// Judges every handshake. It reads the cluster and writes nothing but an event: the leader writes what is accepted.
 pub struct Acceptance {
@@ -78,25 +74,14 @@ impl Records {
     /// Whether the cloud found is the accepted one.
     pub(super) async fn judge(&self, accepted: &Accepted, found: &str) -> Result<Result<(), Rejection>, RecordsError> {
         let by_hand = self.by_hand.as_deref() == Some(found);
-        let traces = accepted.needs_traces(by_hand) && self.has_traces().await.map_err(|it| RecordsError::Api("nodes", it))?;
+        let traces = accepted.needs_traces(by_hand) && self.has_traces().await?;
         Ok(accepted.judge(found, by_hand, traces))
     }
 
     /// Whether a node carries our annotation.
-    async fn has_traces(&self) -> Result<bool, kube::Error> {
-        let nodes = Api::<Node>::all(self.client.clone());
-        let mut page = ListParams::default().limit(PAGE);
-        loop {
-            let list = nodes.list_metadata(&page).await?;
-            let annotations = list.items.iter().filter_map(|node| node.metadata.annotations.as_ref());
-            if annotations.into_iter().any(|it| it.contains_key(names::annotations::APPLIED_LABELS)) {
-                return Ok(true);
-            }
-            match list.metadata.continue_.filter(|token| !token.is_empty()) {
-                Some(token) => page = page.continue_token(&token),
-                None => return Ok(false),
-            }
-        }
+    async fn has_traces(&self) -> Result<bool, RecordsError> {
+        let found = nodes::any_is_annotated(&self.client, names::annotations::APPLIED_LABELS).await;
+        found.map_err(|error| RecordsError::Api("nodes", error))
     }
 }
 

@@ -5,14 +5,12 @@ use std::time::Duration;
 
 use comfy_table::Table;
 use comfy_table::presets::NOTHING;
-use k8s_openapi::api::core::v1 as core;
-use kube::Api;
 use serde::Serialize;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::kubernetes::{self, ConnectError};
-use crate::cluster::convert;
+use crate::cluster::services;
 use crate::config::{ListingConfig, Output};
 use crate::model::load_balancer::{IngressAddress, LoadBalancerStatus, OwnedLoadBalancer};
 use crate::model::service::Service;
@@ -65,8 +63,7 @@ pub struct Row {
 pub async fn list(config: &ListingConfig) -> Result<String, ListingError> {
     let client = kubernetes::clients(&config.kubernetes).await?.requests;
     let uid = kubernetes::cluster_uid(&client, &Health::default(), &CancellationToken::new()).await?.unwrap_or_default();
-    let services = Api::<core::Service>::all(client).list(&kube::api::ListParams::default()).await;
-    let services: Vec<_> = services.map_err(ListingError::Services)?.into_iter().map(convert::service).collect();
+    let services = services::all(&client).await.map_err(ListingError::Services)?;
     let (cloud, owned) = owned(config, uid).await?;
     let mut rows = rows(owned, &services);
     rows.retain(|row| !(config.unclaimed && row.claimed));
@@ -159,6 +156,7 @@ fn print(cloud: &str, rows: &[Row], output: Output) -> Result<String, ListingErr
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::cluster::scripted::service_model;
     use crate::model::load_balancer::Ingress;
 
     fn owned(name: &str, uid: &str) -> OwnedLoadBalancer {
@@ -176,7 +174,7 @@ mod tests {
         let object = serde_json::json!({
             "metadata": { "namespace": "shop", "name": "web", "uid": uid }, "spec": { "type": kind }
         });
-        convert::service(serde_json::from_value(object).unwrap())
+        service_model(&object)
     }
 
     #[test]

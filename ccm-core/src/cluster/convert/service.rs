@@ -1,34 +1,32 @@
-//! A Service, from Kubernetes' type to the model's. What cannot be read is left out, never guessed.
+//! A Service, from what the API server sends to the model. What cannot be read is left out, never guessed.
 #[cfg(test)]
 mod tests;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1 as core;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
-use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::annotations;
+use crate::cluster::wire::service as wire;
 use crate::model::load_balancer::{Ingress, IngressAddress, IpMode, LoadBalancerStatus, PortStatus, Protocol};
 use crate::model::service::{Condition, IpFamily, IpFamilyPolicy, Service, ServicePort, SessionAffinity, TrafficPolicy};
 use crate::names;
 
 /// A Service as the API server sent it.
-pub fn service(service: core::Service) -> Service {
-    let core::Service { metadata, spec, status } = service;
+pub fn service(service: wire::Service) -> Service {
+    let wire::Service { metadata, spec, status } = service;
     let spec = spec.unwrap_or_default();
     let status = status.unwrap_or_default();
     Service {
         namespace: metadata.namespace.unwrap_or_default(),
-        name: metadata.name.unwrap_or_default(),
+        name: metadata.name,
         uid: metadata.uid.unwrap_or_default(),
         resource_version: metadata.resource_version.unwrap_or_default(),
         generation: metadata.generation.unwrap_or_default(),
-        created_at: metadata.creation_timestamp.map_or(Timestamp::UNIX_EPOCH, |time| time.0),
-        deleted_at: metadata.deletion_timestamp.map(|time| time.0),
+        created_at: metadata.creation_timestamp.unwrap_or(Timestamp::UNIX_EPOCH),
+        deleted_at: metadata.deletion_timestamp,
         labels: metadata.labels.unwrap_or_default(),
         annotations: annotations(metadata.annotations),
         finalizers: metadata.finalizers.unwrap_or_default(),
-        is_load_balancer: spec.type_.as_deref() == Some("LoadBalancer"),
+        is_load_balancer: spec.kind.as_deref() == Some("LoadBalancer"),
         load_balancer_class: spec.load_balancer_class.filter(|class| !class.is_empty()),
         ports: spec.ports.unwrap_or_default().into_iter().filter_map(port).collect(),
         ip_families: spec.ip_families.unwrap_or_default().iter().filter_map(|family| ip_family(family)).collect(),
@@ -48,7 +46,7 @@ pub fn service(service: core::Service) -> Service {
     }
 }
 
-fn port(port: core::ServicePort) -> Option<ServicePort> {
+fn port(port: wire::Port) -> Option<ServicePort> {
     Some(ServicePort {
         name: port.name.unwrap_or_default(),
         // Without one it is TCP.
@@ -56,8 +54,8 @@ fn port(port: core::ServicePort) -> Option<ServicePort> {
         app_protocol: port.app_protocol,
         port: port_number(port.port)?,
         target_port: port.target_port.map(|target| match target {
-            IntOrString::Int(number) => number.to_string(),
-            IntOrString::String(name) => name,
+            wire::TargetPort::Number(number) => number.to_string(),
+            wire::TargetPort::Name(name) => name,
         }),
         node_port: port.node_port.and_then(port_number),
     })
@@ -110,15 +108,15 @@ fn session_affinity(name: &str) -> Option<SessionAffinity> {
     }
 }
 
-fn affinity_timeout(config: core::SessionAffinityConfig) -> Option<u32> {
+fn affinity_timeout(config: wire::SessionAffinityConfig) -> Option<u32> {
     config.client_ip?.timeout_seconds.and_then(|seconds| u32::try_from(seconds).ok())
 }
 
-fn load_balancer(status: core::LoadBalancerStatus) -> LoadBalancerStatus {
+fn load_balancer(status: wire::LoadBalancer) -> LoadBalancerStatus {
     LoadBalancerStatus { ingress: status.ingress.unwrap_or_default().into_iter().filter_map(ingress).collect() }
 }
 
-fn ingress(ingress: core::LoadBalancerIngress) -> Option<Ingress> {
+fn ingress(ingress: wire::Ingress) -> Option<Ingress> {
     let mode = ingress.ip_mode.as_deref().and_then(|mode| match mode {
         "VIP" => Some(IpMode::Vip),
         "Proxy" => Some(IpMode::Proxy),
@@ -130,17 +128,17 @@ fn ingress(ingress: core::LoadBalancerIngress) -> Option<Ingress> {
     Some(Ingress { address: IngressAddress::of(ip, hostname)?, ports })
 }
 
-fn port_status(status: core::PortStatus) -> Option<PortStatus> {
+fn port_status(status: wire::PortStatus) -> Option<PortStatus> {
     Some(PortStatus { port: port_number(status.port)?, protocol: protocol(&status.protocol)?, error: status.error })
 }
 
 /// Ours, not another's.
-fn condition(condition: meta::Condition) -> Option<Condition> {
-    (condition.type_ == names::LOAD_BALANCER_READY).then(|| Condition {
+fn condition(condition: wire::Condition) -> Option<Condition> {
+    (condition.kind == names::LOAD_BALANCER_READY).then(|| Condition {
         ready: condition.status == "True",
-        reason: condition.reason,
-        message: condition.message,
+        reason: condition.reason.unwrap_or_default(),
+        message: condition.message.unwrap_or_default(),
         observed_generation: condition.observed_generation.unwrap_or_default(),
-        since: condition.last_transition_time.0,
+        since: condition.last_transition_time.unwrap_or(Timestamp::UNIX_EPOCH),
     })
 }

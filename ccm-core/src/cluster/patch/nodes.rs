@@ -4,14 +4,16 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1 as core;
-use kube::api::{DeleteParams, Patch, Preconditions};
-use kube::{Api, Client};
+use kube::Client;
+use kube::api::{DeleteParams, GetParams, Patch, Preconditions};
+use kube::core::Request;
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 
 use super::{WriteError, identity, params};
-use crate::cluster::convert;
 use crate::cluster::gate::Gate;
+use crate::cluster::view::Viewed;
+use crate::cluster::{answer, convert};
 use crate::model::node::{Address, Node, Taint};
 use crate::model::ownership::Ownership;
 
@@ -38,14 +40,14 @@ impl NodePatch {
 /// The only way to write to nodes.
 #[derive(Clone)]
 pub struct NodeWriter {
-    nodes: Api<core::Node>,
+    client: Client,
     gate: Gate,
 }
 
 impl NodeWriter {
     /// A writer behind a gate.
     pub fn new(client: Client, gate: Gate) -> Self {
-        Self { nodes: Api::all(client), gate }
+        Self { client, gate }
     }
 
     /// The gate, for those who want to know before they begin.
@@ -55,21 +57,22 @@ impl NodeWriter {
 
     /// The node as the API server has it now, past every cache.
     pub async fn get(&self, name: &str) -> Result<Node, WriteError> {
-        Ok(convert::node(self.nodes.get(name).await?))
+        Ok(convert::node(answer::object(&self.client, nodes().get(name, &GetParams::default())).await?))
     }
 
     /// Changes labels, annotations, providerID and taints at once, if the node is still at the resourceVersion that was read.
     pub async fn patch(&self, node: &Node, patch: &NodePatch) -> Result<Node, WriteError> {
         self.allowed(node, Ownership::is_managed).await?;
         let body = Patch::Strategic(node_body(node, patch));
-        Ok(convert::node(self.nodes.patch(&node.name, &params(), &body).await?))
+        Ok(convert::node(answer::object(&self.client, nodes().patch(&node.name, &params(), &body)).await?))
     }
 
     /// Replaces the addresses in the node's status, if the node is still at the resourceVersion that was read.
     pub async fn patch_addresses(&self, node: &Node, addresses: &[Address]) -> Result<Node, WriteError> {
         self.allowed(node, Ownership::is_managed).await?;
         let body = Patch::Strategic(addresses_body(node, addresses));
-        Ok(convert::node(self.nodes.patch_status(&node.name, &params(), &body).await?))
+        let request = nodes().patch_subresource("status", &node.name, &params(), &body);
+        Ok(convert::node(answer::object(&self.client, request).await?))
     }
 
     /// Deletes exactly this node, at exactly this resourceVersion.
@@ -77,7 +80,7 @@ impl NodeWriter {
         self.allowed(node, Ownership::is_deletable).await?;
         let preconditions = Preconditions { uid: Some(node.uid.clone()), resource_version: Some(node.resource_version.clone()) };
         let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
-        self.nodes.delete(&node.name, &params).await?;
+        let IgnoredAny = answer::object(&self.client, nodes().delete(&node.name, &params)).await?;
         Ok(())
     }
 
@@ -86,6 +89,10 @@ impl NodeWriter {
         let ownership = self.gate.check_when_present().await?.provider.ownership(node);
         if suffices(ownership) { Ok(()) } else { Err(WriteError::NotOurs(ownership)) }
     }
+}
+
+fn nodes() -> Request {
+    Request::new(Node::PATH)
 }
 
 fn node_body(node: &Node, patch: &NodePatch) -> Value {

@@ -4,14 +4,14 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1 as core;
-use kube::api::Patch;
-use kube::{Api, Client};
+use kube::Client;
+use kube::api::{GetParams, Patch};
+use kube::core::Request;
 use serde_json::{Map, Value, json};
 
 use super::{WriteError, identity, params};
-use crate::cluster::convert;
 use crate::cluster::gate::Gate;
+use crate::cluster::{answer, convert};
 use crate::model::load_balancer::{Ingress, IpMode, LoadBalancerStatus, PortStatus, Protocol};
 use crate::model::service::{Condition, Service};
 use crate::names;
@@ -80,7 +80,8 @@ impl ServiceWriter {
 
     /// This very Service as the API server has it now, past every cache; [`WriteError::Gone`] if there is none of its UID.
     pub async fn get(&self, service: &Service) -> Result<Service, WriteError> {
-        let found = convert::service(self.api(service).get(&service.name).await?);
+        let request = services(service).get(&service.name, &GetParams::default());
+        let found = convert::service(answer::object(&self.client, request).await?);
         if found.uid == service.uid { Ok(found) } else { Err(WriteError::Gone) }
     }
 
@@ -89,19 +90,22 @@ impl ServiceWriter {
     pub async fn patch(&self, service: &Service, patch: &ServicePatch) -> Result<Service, WriteError> {
         self.gate.check_when_present().await?;
         let body = Patch::Strategic(metadata_body(service, patch));
-        Ok(convert::service(self.api(service).patch(&service.name, &params(), &body).await?))
+        let request = services(service).patch(&service.name, &params(), &body);
+        Ok(convert::service(answer::object(&self.client, request).await?))
     }
 
     /// Changes the status, if the Service is still at the resourceVersion that was read.
     pub async fn patch_status(&self, service: &Service, patch: &StatusPatch) -> Result<Service, WriteError> {
         self.gate.check_when_present().await?;
         let body = Patch::Strategic(status_body(service, patch));
-        Ok(convert::service(self.api(service).patch_status(&service.name, &params(), &body).await?))
+        let request = services(service).patch_subresource("status", &service.name, &params(), &body);
+        Ok(convert::service(answer::object(&self.client, request).await?))
     }
+}
 
-    fn api(&self, service: &Service) -> Api<core::Service> {
-        Api::namespaced(self.client.clone(), &service.namespace)
-    }
+/// The Services beside this one.
+fn services(service: &Service) -> Request {
+    Request::new(format!("/api/v1/namespaces/{}/services", service.namespace))
 }
 
 /// Finalizers are merged one by one, so that those of others stay whatever happens to ours.

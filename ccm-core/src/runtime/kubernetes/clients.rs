@@ -22,7 +22,8 @@ struct Limits {
     request: Duration,
     /// Until the answer to a watch or a list begins.
     watch: Duration,
-    /// After how much silence a watch is dead. Watches last a minute (`cluster::view`), so that a healthy one always ends before.
+    /// After how much silence a watch is dead. Watches last a minute (`cluster::view`), so that a healthy one always ends before;
+    /// a list that is streamed may last longer and is not silent.
     silence: Duration,
 }
 
