@@ -55,7 +55,7 @@ pub mod labels {
 
 /// Annotations.
 pub mod annotations {
-    /// The addresses that kubelet was told to use (`--node-ip`), separated by commas.
+    /// The addresses of kubelet's `--node-ip`, separated by commas.
     pub const PROVIDED_NODE_IP: &str = "alpha.kubernetes.io/provided-node-ip";
     /// Which labels this controller wrote: a JSON object of label to value.
     pub const APPLIED_LABELS: &str = "ccm-core.dev/applied-labels";
@@ -85,7 +85,7 @@ pub mod events {
     pub const NODE_DELETION_PAUSED: &str = "NodeDeletionPaused";
     /// The provider's answer cannot be used.
     pub const INVALID_PROVIDER_ANSWER: &str = "InvalidProviderAnswer";
-    /// The addresses that kubelet was told to use are not the machine's.
+    /// The machine does not have the addresses of kubelet's `--node-ip`.
     pub const INVALID_NODE_IP: &str = "InvalidNodeIP";
     /// The machine's zone or region differs from the node's label.
     pub const TOPOLOGY_DRIFT: &str = "TopologyDrift";

@@ -39,7 +39,7 @@ pub type Objects = BTreeMap<String, Value>;
 /// What happens just before a write is carried out.
 type Before = Box<dyn FnOnce(&mut Objects) -> Option<u16> + Send>;
 
-/// Is told what became of an object, by its path; nothing: it is gone.
+/// Receives the new state of an object, by its path; nothing: it is gone.
 type Listener = Box<dyn Fn(&str, Option<&Value>) + Send>;
 
 #[derive(Default)]
@@ -84,7 +84,7 @@ impl ApiServer {
         self.state.lock().objects.get(path).cloned()
     }
 
-    /// Removes an object behind everybody's back.
+    /// Removes an object without a request.
     pub fn remove(&self, path: &str) {
         self.state.lock().forget(path);
     }
@@ -99,7 +99,7 @@ impl ApiServer {
         self.state.lock().failures.push((method, prefix.to_owned(), code));
     }
 
-    /// Before the next patch or deletion is carried out (each call adds one for the next), somebody else changes the objects,
+    /// Before the next patch or deletion is carried out (each call adds one for the next), another client changes the objects,
     /// or the server answers with the code returned instead.
     pub fn before_write(&self, before: impl FnOnce(&mut Objects) -> Option<u16> + Send + 'static) {
         self.state.lock().before_writes.push_back(Box::new(before));

@@ -115,7 +115,7 @@ fn takes_lead(provider: &Live) -> bool {
     provider.info.capabilities.contains(&Capability::Lead)
 }
 
-/// Returns when the connection may not be used any more, or does not take Lead. A provider that describes itself anew on the same
+/// Returns when the connection may not be used any more, or does not take Lead. A provider that describes itself again on the same
 /// connection, even as another cloud, keeps the stream until the term is over: mutations may still run under it.
 async fn gone(mut live: LiveReceiver, provider: &Live) {
     let other =
@@ -184,7 +184,7 @@ async fn hold(provider: &Live, term: &Term, terms: Terms, cluster: &v1::ClusterR
             while let Some(answer) = answers.message().await? {
                 connection.heard();
                 if !std::mem::replace(accepted, true) {
-                    tracing::info!(epoch = answer.epoch, "the provider was told that this process leads");
+                    tracing::info!(epoch = answer.epoch, "the provider acknowledged the leadership term");
                     status.send_replace(LeadStatus::Accepted { epoch: term.epoch });
                 }
             }

@@ -32,7 +32,7 @@ type Batch = (MetadataMap, Vec<String>);
 type Edit = fn(Vec<v1::InstanceResult>) -> Result<Vec<v1::InstanceResult>, Status>;
 type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
-/// What it says, and what it was told.
+/// Its answers, and the requests that it received.
 #[derive(Clone)]
 pub struct Scripted {
     pub info: Arc<Mutex<Result<v1::ProviderInfo, Status>>>,
