@@ -4,6 +4,7 @@ pub mod node;
 pub mod node_lifecycle;
 pub mod queue;
 pub mod service;
+pub mod unmanaged;
 pub mod written;
 
 use std::sync::Arc;
