@@ -5,6 +5,7 @@ pub mod node_lifecycle;
 pub mod queue;
 pub mod scheduler;
 pub mod service;
+pub mod unmanaged;
 pub mod written;
 
 use std::sync::Arc;

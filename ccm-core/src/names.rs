@@ -59,6 +59,8 @@ pub mod annotations {
     pub const PROVIDED_NODE_IP: &str = "alpha.kubernetes.io/provided-node-ip";
     /// Which labels this controller wrote: a JSON object of label to value.
     pub const APPLIED_LABELS: &str = "ccm-core.dev/applied-labels";
+    /// On a node: with the value `true`, every controller leaves the node unmanaged.
+    pub const UNMANAGED: &str = "ccm-core.dev/unmanaged";
     /// On a Service: the class for which ccm-core added the finalizer; empty means the default.
     pub const LOAD_BALANCER_CLASS: &str = "ccm-core.dev/load-balancer-class";
     /// On the state `ConfigMap`: the id of a tripped breaker that the operator overrides.
@@ -95,6 +97,10 @@ pub mod events {
     pub const NODE_LOOKUPS_FAILING: &str = "NodeLookupsFailing";
     /// The API server refused what was to be written to a node.
     pub const NODE_WRITE_REFUSED: &str = "NodeWriteRefused";
+    /// An operator left a node unmanaged.
+    pub const NODE_UNMANAGED: &str = "NodeUnmanaged";
+    /// A node that was left unmanaged is managed again.
+    pub const NODE_MANAGED: &str = "NodeManaged";
     /// Several machines fit a node.
     pub const AMBIGUOUS_INSTANCE: &str = "AmbiguousInstance";
     /// A load balancer is about to be made or changed.

@@ -3,7 +3,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use ccm_test_support::kubelet::Registration;
+use ccm_test_support::services::Wish;
 use ccm_test_support::wait::{PATIENCE, eventually};
+use k8s_openapi::api::core::v1::Event;
+use kube::Api;
+use kube::api::ListParams;
+use serde_json::json;
 
 use crate::herd::Herd;
 
@@ -61,5 +66,64 @@ async fn a_tainted_node_of_ours_is_not_deleted_before_its_grace() -> Result<()> 
     eventually("the node to be deleted after its grace", PATIENCE, async || herd.kubelets.count_is(3).await).await?;
     // The API server keeps creation times in whole seconds.
     assert!(created.elapsed() >= grace.checked_sub(Duration::from_secs(1)).unwrap(), "deleted after {:?}", created.elapsed());
+    herd.end().await
+}
+
+const UNMANAGED: &str = "ccm-core.dev/unmanaged";
+
+/// Waits until the load balancer has exactly these targets.
+async fn targets_are(herd: &Herd, nodes: &[&str]) -> Result<()> {
+    eventually("the load balancer to have the right targets", PATIENCE, async || {
+        let one = herd.provider.cloud().load_balancer("web").await?;
+        ensure!(one.targets == nodes, "it has {:?}", one.targets);
+        Ok(())
+    })
+    .await
+}
+
+/// Waits until there is one event of this reason about each of these nodes, and no other.
+async fn events_are(herd: &Herd, reason: &str, nodes: &[&str]) -> Result<()> {
+    let events: Api<Event> = Api::all(herd.world.admin());
+    eventually(&format!("events {reason}"), PATIENCE, async || {
+        let list = events.list(&ListParams::default().fields(&format!("reason={reason}"))).await?;
+        let mut found: Vec<_> = list.into_iter().filter_map(|event| event.involved_object.name).collect();
+        found.sort();
+        ensure!(found == nodes, "{found:?}");
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unmanaged_node_is_left_alone_and_is_managed_again_without_its_annotation() -> Result<()> {
+    let herd = Herd::of(4).await?;
+    let services = herd.world.services();
+    services.create([Wish::new("web")]).await?;
+    targets_are(&herd, &["node-0", "node-1", "node-2", "node-3"]).await?;
+
+    let (joins, ours) = (["joins".to_owned()], ["node-3".to_owned()]);
+    herd.provider.machines("add", &joins).await?;
+    herd.kubelets.register([Registration::new("joins").annotation(UNMANAGED, "true")]).await?;
+    herd.kubelets.merge(&ours, &json!({ "metadata": { "annotations": { UNMANAGED: "true" } } })).await?;
+    events_are(&herd, "NodeUnmanaged", &["joins", "node-3"]).await?;
+    assert_eq!(herd.core.metric("ccm_core_unmanaged_nodes").await?, Some(2.0));
+    herd.provider.machines("forget", &ours).await?;
+    herd.kubelets.report(&ours, false).await?;
+    herd.joined("late").await?;
+    targets_are(&herd, &["late", "node-0", "node-1", "node-2"]).await?;
+    deletes_a_node_that_is_gone(&herd, "node-0").await?;
+    targets_are(&herd, &["late", "node-1", "node-2"]).await?;
+    let writes = herd.world.audit().node_writes()?;
+    assert_eq!((writes.successful.get("joins"), writes.successful.get("node-3")), (None, Some(&2)), "{writes:?}");
+    assert_eq!(writes.deleted, ["node-0"]);
+
+    let managed = json!({ "metadata": { "annotations": { UNMANAGED: null } } });
+    herd.kubelets.merge(&joins, &managed).await?;
+    herd.initialised(&joins).await?;
+    targets_are(&herd, &["joins", "late", "node-1", "node-2"]).await?;
+    herd.kubelets.merge(&ours, &managed).await?;
+    herd.shrinks_to(4).await?;
+    assert_eq!(herd.world.audit().node_writes()?.deleted, ["node-0", "node-3"]);
+    events_are(&herd, "NodeManaged", &["joins", "node-3"]).await?;
     herd.end().await
 }

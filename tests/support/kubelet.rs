@@ -34,12 +34,13 @@ pub struct Registration {
     provider_id: Option<String>,
     tainted: bool,
     ready: bool,
+    annotations: BTreeMap<String, String>,
 }
 
 impl Registration {
     /// As kubelet registers with `--cloud-provider=external`: tainted, without a providerID, Ready.
     pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), provider_id: None, tainted: true, ready: true }
+        Self { name: name.into(), provider_id: None, tainted: true, ready: true, annotations: BTreeMap::new() }
     }
 
     /// With kubelet's `--provider-id`.
@@ -54,6 +55,13 @@ impl Registration {
         Self { tainted: false, ..self }
     }
 
+    /// With an annotation.
+    #[must_use]
+    pub fn annotation(mut self, key: &str, value: &str) -> Self {
+        self.annotations.insert(key.to_owned(), value.to_owned());
+        self
+    }
+
     /// Not Ready.
     #[must_use]
     pub fn not_ready(self) -> Self {
@@ -64,7 +72,12 @@ impl Registration {
         let taint =
             Taint { key: UNINITIALIZED.into(), value: Some("true".into()), effect: "NoSchedule".into(), time_added: None };
         Node {
-            metadata: ObjectMeta { name: Some(self.name.clone()), labels: Some(labels(&self.name)), ..ObjectMeta::default() },
+            metadata: ObjectMeta {
+                name: Some(self.name.clone()),
+                labels: Some(labels(&self.name)),
+                annotations: Some(self.annotations),
+                ..ObjectMeta::default()
+            },
             spec: Some(NodeSpec {
                 provider_id: self.provider_id,
                 taints: self.tainted.then(|| vec![taint]),

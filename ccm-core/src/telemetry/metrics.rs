@@ -25,6 +25,8 @@ pub struct NodeMetrics {
     pub deletions: Counter,
     /// Deletion breakers that are tripped now.
     pub breakers_tripped: Gauge,
+    /// Nodes that operators leave unmanaged now.
+    pub unmanaged: Gauge,
 }
 
 impl NodeMetrics {
@@ -38,6 +40,7 @@ impl NodeMetrics {
             conflicts: Counter::default(),
             deletions: Counter::default(),
             breakers_tripped: Gauge::default(),
+            unmanaged: Gauge::default(),
         };
         let controller = registry.sub_registry_with_prefix("node_controller");
         controller.register(
@@ -63,6 +66,7 @@ impl NodeMetrics {
             "Deletion breakers that are tripped now",
             metrics.breakers_tripped.clone(),
         );
+        own.register("unmanaged_nodes", "Nodes that operators leave unmanaged now", metrics.unmanaged.clone());
         metrics
     }
 }

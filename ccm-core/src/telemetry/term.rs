@@ -45,6 +45,7 @@ impl Drop for TermReports {
     fn drop(&mut self) {
         self.health.keep(&self.before);
         self.nodes.breakers_tripped.set(0);
+        self.nodes.unmanaged.set(0);
         self.running.iter().for_each(|controller| self.controllers.set_running(controller, false));
     }
 }
@@ -78,8 +79,9 @@ mod tests {
         reports.health.set("node-deletion", Check::Warning("no node is deleted".to_owned()));
         reports.health.set("provider", Check::Failed("away".to_owned()));
         reports.nodes.breakers_tripped.set(2);
+        reports.nodes.unmanaged.set(1);
         ["service", "cloud-node"].into_iter().for_each(|controller| reports.runs(controller));
-        assert_eq!((health.checks().len(), gauges(&registry).len()), (3, 3), "{:?}", gauges(&registry));
+        assert_eq!((health.checks().len(), gauges(&registry).len()), (3, 4), "{:?}", gauges(&registry));
         drop(reports);
         assert_eq!(health.checks(), [("provider".to_owned(), Check::Failed("away".to_owned()))].into());
         assert_eq!(gauges(&registry), Vec::<String>::new());

@@ -158,6 +158,22 @@ async fn a_refresh_that_the_cloud_refuses_is_told_in_readiness_until_one_succeed
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_unmanaged_node_is_left_alone_and_initialised_at_once_when_the_annotation_goes() {
+    let mut aside = tainted("aside");
+    aside["metadata"]["annotations"] = json!({ names::annotations::UNMANAGED: "true" });
+    let world = World::new([aside, tainted("a")]);
+    let running = start(&world);
+    until("a is initialised", || is_initialized(&world, "a")).await;
+    pass(Duration::from_mins(11)).await;
+    assert!(world.instances.asked().iter().all(|(name, _)| name == "a"));
+    assert!(world.server.node_writes("aside").is_empty());
+    world.put(tainted("aside"));
+    settle().await;
+    assert!(is_initialized(&world, "aside"), "no time has passed");
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_warning_of_a_failed_look_up_ends_when_another_provider_claims_the_node() {
     for (claimed_during_the_look_up, asked_together) in [(false, 1), (true, 2)] {
         let world = World::new([tainted("a")]);

@@ -46,6 +46,11 @@ pub fn cordoned(node: Node) -> Node {
     Node { unschedulable: true, ..node }
 }
 
+pub fn unmanaged(mut node: Node) -> Node {
+    node.annotations.insert(names::annotations::UNMANAGED.to_owned(), "true".to_owned());
+    node
+}
+
 pub fn tainted(mut node: Node, key: &str) -> Node {
     node.taints.push(Taint { key: key.to_owned(), value: None, effect: "NoSchedule".to_owned(), time_added: None });
     node

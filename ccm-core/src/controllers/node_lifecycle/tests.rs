@@ -6,10 +6,10 @@ use http::Method;
 use serde_json::json;
 
 use self::world::{MAP, NODES, World};
-use super::fixtures::{IDENTITY, found, node, ready, tainted};
+use super::fixtures::{IDENTITY, found, node, ready, tainted, unmanaged};
 use super::*;
 use crate::model::instance::{InstanceState, Lookup};
-use crate::names::annotations::{APPLIED_LABELS, RELEASE_BREAKER};
+use crate::names::annotations::{APPLIED_LABELS, RELEASE_BREAKER, UNMANAGED};
 use crate::names::taints::SHUTDOWN;
 use crate::provider::{Outcome, ProviderError};
 use crate::telemetry::health::Check;
@@ -65,6 +65,29 @@ async fn a_node_that_is_ready_again_by_a_live_look_is_kept_and_not_recorded() {
     world.run_for(Duration::from_secs(120)).await;
     assert!(world.api.seen(&Method::DELETE, NODES).is_empty());
     assert_eq!(world.data("deletions"), "[]");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_is_unmanaged_by_a_live_look_is_kept_and_one_whose_delete_meets_the_annotation_too() {
+    for at_the_live_look in [true, false] {
+        let mut world = World::new([node("n", "a")]);
+        world.cloud.answer_all(Ok(Lookup::NotFound));
+        if at_the_live_look {
+            world.put(&unmanaged(node("n", "a")));
+        } else {
+            // The history is written first, and then the node is deleted.
+            world.api.before_write(|_| None);
+            world.api.before_write(|objects| {
+                let metadata = &mut objects.get_mut(&format!("{NODES}/n")).unwrap()["metadata"];
+                metadata["annotations"] = json!({ UNMANAGED: "true" });
+                metadata["resourceVersion"] = json!("1000");
+                None
+            });
+        }
+        world.run_for(Duration::from_secs(120)).await;
+        assert_eq!(world.api.count(NODES), 1, "{at_the_live_look}");
+        assert_eq!(world.api.seen(&Method::DELETE, NODES).len(), usize::from(!at_the_live_look));
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -45,7 +45,7 @@ impl Targets {
     }
 }
 
-/// Every included node, reduced to what the provider reads.
+/// Every included node that is not left unmanaged, reduced to what the provider reads.
 #[derive(Debug, Default)]
 pub struct Roster {
     entries: BTreeMap<String, Entry>,
@@ -70,7 +70,7 @@ impl Roster {
 
     /// Takes a node as it is now, or that it is gone; says whether that changes anything.
     pub fn see(&mut self, name: &str, node: Option<&Node>, provider: &ProviderInfo) -> bool {
-        let node = node.filter(|node| is_included(node));
+        let node = node.filter(|node| is_included(node) && provider.ownership(node).is_target());
         let Some(node) = node else { return self.entries.remove(name).is_some() };
         let entry = Entry { target: Target::of(node, provider), eligible: is_eligible(node) };
         if self.entries.get(name) == Some(&entry) {

@@ -14,6 +14,7 @@ use crate::controllers::node::{self, NodeConfig};
 use crate::controllers::node_lifecycle::{self, LifecycleConfig};
 use crate::controllers::service::decide::Classes;
 use crate::controllers::service::{self, ServiceConfig, ServiceContext};
+use crate::controllers::unmanaged;
 use crate::names;
 use crate::runtime::supervisor::Supervisor;
 use crate::telemetry::term::TermReports;
@@ -58,6 +59,8 @@ impl Tenures {
         tasks.assist("node-watch", stop, watch);
         let report = tasks.reports.cloud.clone().report_rate_limit("Instances", self.wires.rate_limit.clone());
         tasks.assist("rate-limit-report", stop, report);
+        let unmanaged = unmanaged::run(nodes.clone(), self.wires.events.clone(), tasks.reports.nodes.clone());
+        tasks.assist("unmanaged-nodes", stop, unmanaged);
         // First, so that it knows a first installation from one whose nodes carry our annotation already.
         if self.parts.config.controllers.runs(names::controllers::NODE_LIFECYCLE) {
             let context = self.context(names::controllers::NODE_LIFECYCLE, &nodes, &mut tasks);

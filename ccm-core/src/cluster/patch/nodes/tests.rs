@@ -7,6 +7,7 @@ use crate::cluster::gate::Closed;
 use crate::cluster::gate::tests::gate;
 use crate::cluster::scripted::{ApiServer, Call, model};
 use crate::model::node::AddressType;
+use crate::names::annotations;
 use crate::provider::ProviderState;
 
 fn stored() -> Value {
@@ -138,8 +139,14 @@ async fn a_closed_gate_keeps_every_write_in_and_lets_reads_out() {
 
 #[tokio::test]
 async fn a_write_or_deletion_that_ownership_forbids_is_refused_whatever_was_decided() {
-    let cases =
-        [(with_provider_id("test://1"), true, true), (stored(), true, false), (with_provider_id("other://1"), false, false)];
+    let mut unmanaged = with_provider_id("test://1");
+    unmanaged["metadata"]["annotations"] = json!({ annotations::UNMANAGED: "true" });
+    let cases = [
+        (with_provider_id("test://1"), true, true),
+        (stored(), true, false),
+        (with_provider_id("other://1"), false, false),
+        (unmanaged, false, false),
+    ];
     for (stored, writes, deletes) in cases {
         let server = ApiServer::with_nodes([stored]);
         let (_open, gate) = gate();

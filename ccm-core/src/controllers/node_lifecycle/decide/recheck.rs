@@ -76,7 +76,7 @@ mod tests {
     use Recheck::{Confirmed, Done, Refused};
 
     use super::*;
-    use crate::controllers::node_lifecycle::fixtures::{at, cordoned, node, provider, ready, tainted};
+    use crate::controllers::node_lifecycle::fixtures::{at, cordoned, node, provider, ready, tainted, unmanaged};
     use crate::names::taints::SHUTDOWN;
 
     /// What somebody did to a node that was decided upon, and what follows for a deletion, for the taint, and for its removal,
@@ -85,13 +85,14 @@ mod tests {
     fn a_write_is_made_only_if_the_live_node_is_still_the_one_that_was_judged() {
         type Change = fn(&mut Node);
         let foreign: Change = |node| node.provider_id = Some("other://n".into());
-        let cases: [(&str, Change, [Recheck; 3]); 9] = [
+        let cases: [(&str, Change, [Recheck; 3]); 10] = [
             ("nothing", |_| (), [Confirmed; 3]),
             ("a newer version", |node| node.resource_version = "99".into(), [Confirmed; 3]),
             ("another object", |node| node.uid = "other".into(), [Refused("is another object of the same name"); 3]),
             ("another machine", |node| node.provider_id = Some("sim://other".into()), [Refused("has another providerID"); 3]),
             ("no machine", |node| node.provider_id = None, [Refused("has another providerID"); 3]),
             ("another provider's", foreign, [Refused("has another providerID"); 3]),
+            ("unmanaged", |node| *node = unmanaged(node.clone()), [Refused("has the annotation that leaves it unmanaged"); 3]),
             ("deleted", |node| node.deleted_at = Some(at(0)), [Refused("is being deleted"); 3]),
             ("Ready", |node| *node = ready(node.clone()), [Refused("is Ready"), Refused("is Ready"), Confirmed]),
             ("the taint was added", |node| *node = tainted(node.clone(), SHUTDOWN), [Confirmed, Done, Confirmed]),

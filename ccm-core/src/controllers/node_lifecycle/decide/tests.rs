@@ -9,7 +9,7 @@ use std::time::Duration;
 use self::simulation::Simulation;
 use super::*;
 use crate::cluster::state::Release;
-use crate::controllers::node_lifecycle::fixtures::{at, cordoned, found, node, provider, ready, tainted};
+use crate::controllers::node_lifecycle::fixtures::{at, cordoned, found, node, provider, ready, tainted, unmanaged};
 use crate::model::instance::{InstanceState, Lookup};
 use crate::names::taints::{SHUTDOWN, TO_BE_DELETED, UNINITIALIZED};
 
@@ -61,6 +61,21 @@ fn each_rule_decides_by_itself() {
                 *node = ready(tainted(node.clone(), SHUTDOWN));
                 node.provider_id = Some("other://n".into());
             })
+        },
+        Case { asked: false, ..case("unmanaged", |node| *node = unmanaged(node.clone())) },
+        Case {
+            asked: false,
+            lookup: deleted(),
+            ..case("unmanaged, known as deleted", |node| *node = unmanaged(cordoned(node.clone())))
+        },
+        Case {
+            asked: false,
+            lookup: stopped(),
+            ..case("unmanaged and stopped", |node| *node = Node { provider_id: None, ..unmanaged(node.clone()) })
+        },
+        Case {
+            asked: false,
+            ..case("unmanaged, ready and tainted", |node| *node = unmanaged(ready(tainted(node.clone(), SHUTDOWN))))
         },
         case("without providerID", |node| node.provider_id = None),
         Case { lookup: deleted(), ..case("without providerID, known as deleted", |node| node.provider_id = None) },
@@ -279,4 +294,46 @@ fn a_lost_history_delays_absence_planned_or_not_for_one_window_and_nothing_else(
     simulation.run(15, cloud);
     assert_eq!(simulation.names_deleted(), ["d", "n", "planned"]);
     assert_eq!(simulation.trips, 0);
+}
+
+/// Nine of ten machines are gone and their nodes unmanaged: they are neither candidates nor evidence, and do not make the cluster
+/// larger than it is for the budget.
+#[test]
+fn unmanaged_nodes_are_neither_candidates_nor_evidence_nor_part_of_a_total() {
+    let aside = |count| (0..count).map(|index| unmanaged(node(&format!("u{index}"), "a")));
+    let cloud = |node: &Node| Some(if node.name.starts_with('r') { found(InstanceState::Running) } else { Lookup::NotFound });
+    let mut simulation = Simulation::new(aside(9).chain([ready(node("r1", "a")), ready(node("r2", "a")), node("n", "a")]));
+    simulation.run(60, cloud);
+    assert_eq!((simulation.names_deleted(), simulation.trips), (vec!["n"], 0));
+    // In a cluster of fewer than ten nodes one may go; with those aside it would be more.
+    let mut simulation = Simulation::new(aside(20).chain([node("n1", "b"), node("n2", "c"), ready(node("r1", "a"))]));
+    simulation.run(60, cloud);
+    assert_eq!((simulation.deleted.len(), simulation.trips), (0, 1));
+}
+
+#[test]
+fn unmanaged_ready_nodes_whose_machines_are_denied_block_nothing() {
+    let aside = (0..5).map(|index| unmanaged(ready(node(&format!("u{index}"), "a"))));
+    let others = (0..5).map(|index| ready(node(&format!("r{index}"), "a")));
+    let mut simulation = Simulation::new(aside.chain(others).chain([node("n", "a")]));
+    simulation.run(120, |node| Some(if node.name.starts_with('r') { found(InstanceState::Running) } else { Lookup::NotFound }));
+    assert_eq!((simulation.names_deleted(), simulation.trips), (vec!["n"], 0));
+}
+
+#[test]
+fn a_node_that_is_managed_again_is_judged_anew_and_as_any_other() {
+    let mut simulation = Simulation::new([node("n", "a"), ready(node("r1", "a")), ready(node("r2", "b"))]);
+    let cloud = |node: &Node| Some(if node.name == "n" { Lookup::NotFound } else { found(InstanceState::Running) });
+    simulation.run(25, cloud);
+    simulation.change(|node| if node.name == "n" { unmanaged(node) } else { node });
+    simulation.run(60, cloud);
+    assert_eq!(simulation.deleted.len(), 0);
+    simulation.change(|mut node| {
+        node.annotations.clear();
+        node
+    });
+    simulation.run(25, cloud);
+    assert_eq!(simulation.deleted.len(), 0, "the first answer was before the annotation");
+    simulation.run(10, cloud);
+    assert_eq!(simulation.names_deleted(), ["n"]);
 }

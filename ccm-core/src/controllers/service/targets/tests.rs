@@ -11,7 +11,7 @@ use super::{EMPTY_FOR, Roster, Targets, is_eligible};
 use crate::cluster::scripted::model;
 use crate::model::node::Node;
 use crate::model::provider_info::{KeySelector, ProviderInfo};
-use crate::names::{labels, taints};
+use crate::names::{annotations, labels, taints};
 
 /// A change of the node that tests begin with.
 type Tweak = fn(&mut Value);
@@ -36,6 +36,10 @@ fn going(node: &mut Value) {
 
 fn deleted(node: &mut Value) {
     node["metadata"]["deletionTimestamp"] = json!("2024-05-06T07:08:09Z");
+}
+
+fn unmanaged(node: &mut Value) {
+    node["metadata"]["annotations"] = json!({ annotations::UNMANAGED: "true" });
 }
 
 fn targets(nodes: &[Node], provider: &ProviderInfo) -> Targets {
@@ -73,6 +77,20 @@ fn a_node_that_is_about_to_go_leaves_the_set_and_is_no_reason_to_apply_it() {
     let gone = targets(&[named("a", &[])], &provider);
     assert_ne!(gone.trigger, before.trigger);
     assert_eq!(gone.trigger, *gone.set.hash());
+}
+
+#[test]
+fn an_unmanaged_node_leaves_the_set_and_comes_back_which_is_a_reason_to_apply_it() {
+    let provider = ProviderInfo::default();
+    let both = targets(&[named("a", &[]), named("b", &[])], &provider);
+    let mut candidates = Roster::new(&[named("a", &[]), named("b", &[])], &provider);
+    assert!(candidates.see("b", Some(&named("b", &[unmanaged])), &provider));
+    let without = candidates.targets(Instant::now());
+    assert_eq!(names(&without), ["a"]);
+    assert_ne!(without.trigger, both.trigger);
+    assert!(!candidates.see("b", Some(&named("b", &[unmanaged, excluded])), &provider));
+    assert!(candidates.see("b", Some(&named("b", &[])), &provider));
+    assert_eq!(candidates.targets(Instant::now()).set, both.set);
 }
 
 #[test]
