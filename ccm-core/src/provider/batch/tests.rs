@@ -7,6 +7,7 @@ use futures::future::join_all;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use prometheus_client::registry::Registry;
+use tokio_stream::wrappers::WatchStream;
 
 use super::*;
 use crate::model::instance::Lookup;
@@ -40,8 +41,8 @@ impl Source for Arc<Scripted> {
         Ok(Arc::new(Session(Self::clone(self), limits)))
     }
 
-    fn changes(&self) -> watch::Receiver<u64> {
-        self.generation.subscribe()
+    fn changes(&self) -> BoxStream<'static, ()> {
+        WatchStream::from_changes(self.generation.subscribe()).map(drop).boxed()
     }
 }
 
