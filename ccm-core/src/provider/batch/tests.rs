@@ -65,14 +65,10 @@ impl InstanceSession for Session {
         let answer = Answer { lookup: Lookup::NotFound, observed_at: Timestamp::UNIX_EPOCH, cloud_identity: "here".into() };
         let failure = self.0.failures.lock().pop_front();
         assert!(failure.as_ref().is_none_or(|failure| failure.reason != PANIC), "scripted");
-        match failure {
-            Some(error) => Err(error),
-            None => {
-                let failures = self.0.item_failures.lock();
-                let failure = |query: &Arc<NodeQuery>| failures.get(&query.node_name).cloned();
-                Ok(queries.iter().map(|query| failure(query).map_or_else(|| Ok(answer.clone()), Err)).collect())
-            }
-        }
+        failure.map_or(Ok(()), Err)?;
+        let failures = self.0.item_failures.lock();
+        let failure = |query: &Arc<NodeQuery>| failures.get(&query.node_name).cloned();
+        Ok(queries.iter().map(|query| failure(query).map_or_else(|| Ok(answer.clone()), Err)).collect())
     }
 }
 
