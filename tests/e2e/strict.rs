@@ -212,6 +212,36 @@ fn excluded(is_excluded: bool) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_strict_provider_that_another_leader_used_is_led_under_a_higher_epoch() -> Result<()> {
+    let story = Story::of(2).await?;
+    story.serve("web").await?;
+    story.provider.supersede().await?;
+    story.core.says("the provider refuses to be led under epoch").await?;
+    story.serve("after").await?;
+    story.drop("web").await?;
+    story.drop("after").await?;
+    story.end().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_strict_provider_that_drains_ends_the_call_that_runs_and_its_successor_serves_the_rest() -> Result<()> {
+    let mut story = Story::of(2).await?;
+    story.provider.slow_down(Duration::from_secs(2)).await?;
+    story.services.create([Wish::new("web")]).await?;
+    story
+        .comes("the load balancer to be asked for", async || {
+            ensure!(story.provider.sight().await?.calls_of(&["EnsureLoadBalancer"]) == 1, "not yet");
+            Ok(())
+        })
+        .await?;
+    story.provider.renew().await?;
+    story.comes("an address", async || story.services.have_addresses(&["web".to_owned()]).await).await?;
+    ensure!(story.world.warnings("service-controller").await?.is_empty(), "somebody was warned");
+    story.drop("web").await?;
+    story.end().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn restarts_of_a_strict_provider_and_of_the_core_write_nothing() -> Result<()> {
     let mut story = Story::of(NODES).await?;
     story.serve("web").await?;

@@ -75,7 +75,7 @@ def is_healthy(path):
 
 
 def serve(path, arguments):
-    """Serves until SIGTERM, then ends running calls, and removes the socket. The lock file stays."""
+    """Serves until SIGTERM, then lets running calls end, ends Lead, and removes the socket. The lock file stays."""
     stop = threading.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, lambda *_: stop.set())
@@ -89,11 +89,12 @@ def serve(path, arguments):
         add_services(server, bindings, watch, cloud, leadership, sets, arguments.name)
         healthy = add_health_and_reflection(server, bindings)
         listen(server, path)
-        with Commands(arguments.dir / "commands.sock", cloud, watch, sets):
+        with Commands(arguments.dir / "commands.sock", cloud, watch, sets, leadership):
             print(f"serving at {path}", flush=True)
             stop.wait()
         healthy.enter_graceful_shutdown()
         ended = server.stop(GRACE_SECONDS)
+        watch.wait_for_end("LoadBalancers", GRACE_SECONDS)
         leadership.drain()
         ended.wait()
         path.unlink(missing_ok=True)
@@ -179,21 +180,27 @@ def add_health_and_reflection(server, bindings):
 
 
 class Commands(socketserver.ThreadingUnixStreamServer):
-    """Lines of JSON that change the cloud, each answered by one; beside it `forget-sets` and the calls that were counted."""
+    """Lines of JSON that change the cloud, each answered by one, with the calls that were counted. Beside them `forget-sets`,
+    `supersede` (another leader was here) and `slow-down` (mutations take so many seconds)."""
 
     daemon_threads = True
 
-    def __init__(self, path, cloud, watch, sets):
+    def __init__(self, path, cloud, watch, sets, leadership):
         path.unlink(missing_ok=True)
-        self.cloud, self.watch, self.sets = cloud, watch, sets
+        self.cloud, self.watch, self.sets, self.leadership = cloud, watch, sets, leadership
         super().__init__(str(path), Line)
         self.thread = threading.Thread(target=self.serve_forever, daemon=True)
         self.thread.start()
 
     def obey(self, command):
         """Carries one out."""
-        if command["do"] == "forget-sets":
-            self.sets.forget()
+        own = {
+            "forget-sets": self.sets.forget,
+            "supersede": self.leadership.supersede,
+            "slow-down": lambda: setattr(self.watch, "mutation_seconds", float(command["names"][0])),
+        }
+        if command["do"] in own:
+            own[command["do"]]()
             command = {"do": "show"}
         return {**self.cloud.obey(command), "calls": dict(self.watch.calls)}
 

@@ -51,8 +51,10 @@ class Watch:
     def __init__(self, violations):
         self.violations = violations
         self.lock = threading.Lock()
+        self.ended = threading.Condition(self.lock)
         self.calls = collections.Counter()
         self.running = collections.Counter()
+        self.mutation_seconds = 0.0
         self.seen_ids = set()
         self.shaken = False
         violations.touch()
@@ -101,8 +103,14 @@ class Watch:
                 if not ended.is_set():
                     ended.set()
                     self.running[service] -= 1
+                    self.ended.notify_all()
 
         return end
+
+    def wait_for_end(self, service, seconds):
+        """Returns when no call of the service runs, or the time is over."""
+        with self.ended:
+            self.ended.wait_for(lambda: self.running[service] == 0, seconds)
 
 
 def seconds_left(context):
@@ -152,6 +160,14 @@ class Leadership:
     def leads(self, epoch):
         """Whether a mutation under this epoch may run."""
         return self.live is not None and epoch == self.highest
+
+    def supersede(self):
+        """A leader with a higher epoch was here, and has gone."""
+        with self.lock:
+            self.highest, self.holder = self.highest + 5, "another"
+            if self.live is not None:
+                self.live.put(None)
+            self.live = None
 
     def drain(self):
         """Ends the live stream and refuses new ones."""
@@ -413,6 +429,9 @@ def load_balancers(bindings, watch, cloud, leadership, sets):
             if broken or not leadership.leads(epoch):
                 not_leading(context, leadership, "; ".join(broken) or f"epoch {epoch} does not lead")
             watch.require(context, method, request_id, patience.begin((method, request.service.uid), request))
+            time.sleep(watch.mutation_seconds)
+            if not leadership.leads(epoch):
+                not_leading(context, leadership, f"the leadership of epoch {epoch} ended while the call ran")
             yield request_id
 
     def wish(method, request, context, request_id):

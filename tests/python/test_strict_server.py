@@ -1,9 +1,11 @@
 """The strict provider itself: an orderly client passes, and each sentence of the contract that is broken is found."""
 
+import queue
 import stat
 import subprocess
 import sys
 import time
+from concurrent import futures
 
 import grpc
 import pytest
@@ -197,6 +199,70 @@ def test_a_stream_of_lead_ends_when_its_word_has_run_out(bindings, strict, stric
         next(stream)
     assert error_info(caught.value).reason == "NOT_LEADING"
     assert strict.violations() == []
+
+
+def lead(bindings, channel, words, epoch):
+    """A Lead stream of its own, acknowledged once; it ends with None in `words`."""
+    words.put(lead_request(bindings, epoch))
+    stream = bindings.identity_grpc.IdentityStub(channel).Lead(iter(words.get, None))
+    assert next(stream).epoch == epoch
+    return stream
+
+
+def test_a_leader_of_a_higher_epoch_ends_the_first_whose_epoch_then_changes_nothing(bindings, strict, strict_channel, balancers):
+    service, nodes, words = balancers.service("web"), balancers.put("set-1", balancers.node_set("node-1")), queue.Queue()
+    first = lead(bindings, strict_channel, words, EPOCH)
+    once_done(lambda: balancers.ensure(EPOCH, service, nodes))
+    with leading(bindings, strict_channel, EPOCH + 2) as renew:
+        assert "NOT_LEADING" == reason_of(lambda: next(first))
+        changes = strict.command("show")["load_balancers"][0]["changes"]
+        assert "NOT_LEADING" == reason_of(lambda: balancers.delete(EPOCH, service))
+        for epoch in (EPOCH, EPOCH + 1, EPOCH + 2):
+            late = bindings.identity_grpc.IdentityStub(strict_channel).Lead(iter([lead_request(bindings, epoch)]))
+            with pytest.raises(grpc.RpcError) as caught:
+                next(late)
+            info = error_info(caught.value)
+            assert (info.reason, info.metadata["highest_epoch"]) == ("NOT_LEADING", str(EPOCH + 2))
+        renew()
+        assert strict.command("show")["load_balancers"][0]["changes"] == changes
+        assert balancers.ensure(EPOCH + 2, service, nodes).WhichOneof("outcome") == "ready"
+    words.put(None)
+    assert strict.violations() == []
+
+
+def test_a_mutation_ends_with_the_leadership_that_it_runs_under(bindings, strict, strict_channel, balancers):
+    service, nodes = balancers.service("web"), balancers.put("set-1", balancers.node_set("node-1"))
+    lead(bindings, strict_channel, queue.Queue(), EPOCH)
+    strict.command("slow-down", "1")
+    with futures.ThreadPoolExecutor() as pool:
+        running = pool.submit(reason_of, lambda: balancers.ensure(EPOCH, service, nodes))
+        until_called(strict, "EnsureLoadBalancer")
+        strict.command("supersede")
+        assert running.result() == "NOT_LEADING"
+    assert strict.command("show")["load_balancers"] == []
+
+
+def test_lead_stays_open_while_a_call_runs_in_a_provider_that_drains(bindings, strict, strict_channel, balancers):
+    service, nodes, words = balancers.service("web"), balancers.put("set-1", balancers.node_set("node-1")), queue.Queue()
+    stream = lead(bindings, strict_channel, words, EPOCH)
+    strict.command("slow-down", "1")
+    with futures.ThreadPoolExecutor() as pool:
+        running = pool.submit(balancers.ensure, EPOCH, service, nodes)
+        until_called(strict, "EnsureLoadBalancer")
+        stopped = pool.submit(strict.stop)
+        words.put(lead_request(bindings, EPOCH))
+        assert next(stream).epoch == EPOCH, "it is acknowledged meanwhile"
+        assert running.result().WhichOneof("outcome") == "in_progress"
+        assert refused(lambda: next(stream))[0] == grpc.StatusCode.UNAVAILABLE
+        words.put(None)
+        assert stopped.result() == 0
+    assert strict.violations() == []
+
+
+def until_called(strict, method):
+    """Waits until the provider counts a call of the method."""
+    while strict.command("show")["calls"].get(method, 0) == 0:
+        time.sleep(0.01)
 
 
 def test_a_wrong_batch_is_found(bindings, strict_channel):

@@ -87,6 +87,16 @@ impl StrictProvider {
         self.command(&json!({ "do": "forget-sets" })).await.map(drop)
     }
 
+    /// Another leader with a higher epoch was here, and has gone.
+    pub async fn supersede(&self) -> Result<()> {
+        self.command(&json!({ "do": "supersede" })).await.map(drop)
+    }
+
+    /// Each mutation takes so long.
+    pub async fn slow_down(&self, by: Duration) -> Result<()> {
+        self.command(&json!({ "do": "slow-down", "names": [by.as_secs_f64().to_string()] })).await.map(drop)
+    }
+
     /// What there is.
     pub async fn sight(&self) -> Result<Sight> {
         Ok(serde_json::from_value(self.command(&json!({ "do": "show" })).await?)?)
@@ -104,8 +114,19 @@ impl StrictProvider {
         self.serves().await
     }
 
+    /// SIGTERM, the end in good order, and the same again: its cloud is as it was.
+    pub async fn renew(&mut self) -> Result<()> {
+        self.drain().await?;
+        self.process = spawn(&self.dir).await?;
+        self.serves().await
+    }
+
     /// SIGTERM, and waits for an end with exit code 0.
     pub async fn stop(mut self) -> Result<()> {
+        self.drain().await
+    }
+
+    async fn drain(&mut self) -> Result<()> {
         self.process.stop(STOP).await?;
         ensure!(!self.dir.join("provider.sock").exists(), "it left its socket");
         Ok(())

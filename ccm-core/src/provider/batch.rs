@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use futures::stream::{FuturesUnordered, StreamExt};
+use futures::stream::{BoxStream, FuturesUnordered, StreamExt};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until};
 
@@ -36,8 +36,8 @@ pub trait Source: Send + Sync + 'static {
     /// The provider as it is now, or how it stands that there is none.
     fn current(&self) -> Result<Arc<dyn InstanceSession>, ProviderError>;
 
-    /// Changes whenever [`Source::current`] would answer otherwise than before.
-    fn changes(&self) -> watch::Receiver<u64>;
+    /// An item whenever [`Source::current`] would answer otherwise than before.
+    fn changes(&self) -> BoxStream<'static, ()>;
 }
 
 /// One handshake's worth of a provider.
@@ -101,7 +101,7 @@ impl Instances for Batcher {
 
 struct Driver {
     source: Arc<dyn Source>,
-    changes: watch::Receiver<u64>,
+    changes: BoxStream<'static, ()>,
     asks: mpsc::UnboundedReceiver<Ask>,
     queue: Queue,
     running: FuturesUnordered<BoxFuture<'static, Finished>>,
@@ -129,7 +129,7 @@ impl Driver {
                 },
                 Some(finished) = self.running.next() => self.settle(finished),
                 () = wait_until(due), if due.is_some() => {}
-                Ok(()) = self.changes.changed() => self.pace = Pace::default(),
+                Some(()) = self.changes.next() => self.pace = Pace::default(),
             }
         }
     }

@@ -26,7 +26,7 @@ pub struct Hint {
 /// Keeps the stream open on every provider that serves it.
 pub async fn keep(mut live: LiveReceiver, hints: broadcast::Sender<Hint>) {
     loop {
-        let now = live.borrow_and_update().clone().filter(|it| it.info.capabilities.contains(&Capability::WatchInstances));
+        let now = live.see().filter(|it| it.info.capabilities.contains(&Capability::WatchInstances));
         let watching = async {
             match now {
                 Some(provider) => watch(&provider, &hints).await,
@@ -35,7 +35,7 @@ pub async fn keep(mut live: LiveReceiver, hints: broadcast::Sender<Hint>) {
         };
         tokio::select! {
             () = watching => {}
-            changed = live.changed() => if changed.is_err() { return },
+            changed = live.changed() => if !changed { return },
         }
     }
 }

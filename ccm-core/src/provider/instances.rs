@@ -2,12 +2,13 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use futures::StreamExt as _;
+use futures::stream::{self, BoxStream};
 use jiff::Timestamp;
-use tokio::sync::watch;
 
 use super::batch::{InstanceSession, Source};
 use super::grpc::Method;
-use super::session::{Handle, Live};
+use super::session::{Handle, Live, LiveReceiver};
 use super::{ProviderError, capabilities, classify, convert, zones};
 use crate::model::instance::{Answer, NodeQuery};
 use crate::model::provider_info::{Capability, Limits};
@@ -16,13 +17,13 @@ use crate::model::provider_info::{Capability, Limits};
 #[derive(Debug)]
 pub struct ProviderInstances {
     handle: Handle,
-    changes: watch::Receiver<u64>,
+    live: LiveReceiver,
 }
 
 impl ProviderInstances {
-    /// Over a session's handle; `changes` counts its changes.
-    pub fn new(handle: Handle, changes: watch::Receiver<u64>) -> Self {
-        Self { handle, changes }
+    /// Over a session's handle; `live` is that session's.
+    pub fn new(handle: Handle, live: LiveReceiver) -> Self {
+        Self { handle, live }
     }
 }
 
@@ -33,8 +34,8 @@ impl Source for ProviderInstances {
         Ok(Arc::new(OneSession { live, handle: self.handle.clone() }))
     }
 
-    fn changes(&self) -> watch::Receiver<u64> {
-        self.changes.clone()
+    fn changes(&self) -> BoxStream<'static, ()> {
+        stream::unfold(self.live.clone(), |mut live| async move { live.changed().await.then_some(((), live)) }).boxed()
     }
 }
 

@@ -97,7 +97,7 @@ pub async fn keep(mut live: LiveReceiver, mut terms: Terms, cluster: v1::Cluster
 /// A provider that takes Lead, and a term for its cloud. None: the session has ended.
 async fn pair(live: &mut LiveReceiver, terms: &mut Terms) -> Option<(Arc<Live>, Term)> {
     loop {
-        let provider = live.borrow_and_update().clone().filter(|it| takes_lead(it));
+        let provider = live.see().filter(|it| takes_lead(it));
         let term = terms.borrow_and_update().clone();
         if let (Some(provider), Some(term)) = (provider, term)
             && term.cloud.is(&provider.info)
@@ -105,7 +105,7 @@ async fn pair(live: &mut LiveReceiver, terms: &mut Terms) -> Option<(Arc<Live>, 
             return Some((provider, term));
         }
         tokio::select! {
-            changed = live.changed() => changed.ok()?,
+            changed = live.changed() => changed.then_some(())?,
             Ok(()) = terms.changed() => {}
         }
     }
@@ -120,7 +120,7 @@ fn takes_lead(provider: &Live) -> bool {
 async fn gone(mut live: LiveReceiver, provider: &Live) {
     let other =
         |now: &Option<Arc<Live>>| now.as_ref().is_none_or(|now| !takes_lead(now) || !now.connection.is(&provider.connection));
-    drop(live.wait_for(other).await);
+    live.until(other).await;
 }
 
 /// One term on one connection: stream after stream until the term is over.

@@ -73,8 +73,48 @@ pub struct Live {
     pub identity: Arc<str>,
 }
 
-/// The latest usable provider, if there is one.
-pub type LiveReceiver = watch::Receiver<Option<Arc<Live>>>;
+/// What is known of the session at one moment.
+#[derive(Clone, Debug)]
+pub struct Published {
+    /// For people and controllers.
+    pub state: ProviderState,
+    /// The provider that may be used, if there is one.
+    pub live: Option<Arc<Live>>,
+}
+
+/// The latest usable provider, and each change of it.
+#[derive(Clone, Debug)]
+pub struct LiveReceiver {
+    session: watch::Receiver<Published>,
+    seen: Option<Arc<Live>>,
+}
+
+impl LiveReceiver {
+    fn new(session: watch::Receiver<Published>) -> Self {
+        let seen = session.borrow().live.clone();
+        Self { session, seen }
+    }
+
+    /// The provider as it is now.
+    pub fn see(&mut self) -> Option<Arc<Live>> {
+        self.seen = self.session.borrow_and_update().live.clone();
+        self.seen.clone()
+    }
+
+    /// Returns when the provider is another than the one that was seen last; false where the session has ended.
+    pub async fn changed(&mut self) -> bool {
+        let seen = self.seen.clone();
+        let is_seen = |now: &Option<Arc<Live>>| now.as_ref().map(Arc::as_ptr) == seen.as_ref().map(Arc::as_ptr);
+        let changed = self.until(|now| !is_seen(now)).await;
+        self.see();
+        changed
+    }
+
+    /// Returns when this holds of the provider; false where the session has ended.
+    pub async fn until(&mut self, mut holds: impl FnMut(&Option<Arc<Live>>) -> bool) -> bool {
+        self.session.wait_for(|now| holds(&now.live)).await.is_ok()
+    }
+}
 
 /// What answers a request for a handshake.
 type Confirmation = oneshot::Sender<Result<Arc<ProviderInfo>, ProviderError>>;
@@ -97,8 +137,7 @@ impl Session {
         let lead_status = watch::Sender::new(LeadStatus::default());
         let handle = Handle {
             state: board.state(),
-            live: board.live(),
-            changes: board.changes(),
+            session: board.session(),
             lead: lead_status.subscribe(),
             confirm,
             hints: hints.clone(),
@@ -127,8 +166,7 @@ impl Session {
 #[derive(Clone, Debug)]
 pub struct Handle {
     state: StateReceiver,
-    live: LiveReceiver,
-    changes: watch::Receiver<u64>,
+    session: watch::Receiver<Published>,
     lead: watch::Receiver<LeadStatus>,
     confirm: mpsc::Sender<Confirmation>,
     hints: broadcast::Sender<Hint>,
@@ -149,19 +187,19 @@ impl Handle {
 
     /// The provider that may be used now, or how it stands that there is none.
     pub fn current(&self) -> Result<Arc<Live>, ProviderError> {
-        let live = self.live.borrow().clone();
-        live.ok_or_else(|| capabilities::standing(&self.state.borrow()))
+        let now = self.session.borrow();
+        now.live.clone().ok_or_else(|| capabilities::standing(&now.state))
     }
 
     /// An error if another cloud is behind the socket than when the call was made: its answer does not count. It counts where
     /// there is none, since the provider may have answered and gone. Whether anything may be written is for the gate to say.
     pub fn still_the_same_cloud(&self, then: &Live) -> Result<(), ProviderError> {
-        let none = || matches!(&*self.state.borrow(), ProviderState::Disconnected { .. });
-        match self.current() {
-            Ok(live) if live.identity == then.identity => return Ok(()),
-            Ok(_) => {}
-            Err(_) if none() => return Ok(()),
-            Err(error) => return Err(error),
+        let now = self.session.borrow();
+        match (&now.live, &now.state) {
+            (Some(live), _) if live.identity == then.identity => return Ok(()),
+            (Some(_), _) => {}
+            (None, ProviderState::Disconnected { .. }) => return Ok(()),
+            (None, state) => return Err(capabilities::standing(state)),
         }
         Err(capabilities::retry(
             "CLOUD_IDENTITY_CHANGED",
@@ -177,7 +215,7 @@ impl Handle {
 
     /// Batched look-ups over whichever provider is connected, and the task that does their work.
     pub fn instances(&self) -> (Batcher, impl Future<Output = ()> + Send + use<>) {
-        let source = ProviderInstances::new(self.clone(), self.changes.clone());
+        let source = ProviderInstances::new(self.clone(), LiveReceiver::new(self.session.clone()));
         Batcher::start(Arc::new(source), self.metrics.clone())
     }
 

@@ -7,6 +7,7 @@ use futures::future::join_all;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use prometheus_client::registry::Registry;
+use tokio_stream::wrappers::WatchStream;
 
 use super::*;
 use crate::model::instance::Lookup;
@@ -40,8 +41,8 @@ impl Source for Arc<Scripted> {
         Ok(Arc::new(Session(Self::clone(self), limits)))
     }
 
-    fn changes(&self) -> watch::Receiver<u64> {
-        self.generation.subscribe()
+    fn changes(&self) -> BoxStream<'static, ()> {
+        WatchStream::from_changes(self.generation.subscribe()).map(drop).boxed()
     }
 }
 
@@ -64,14 +65,10 @@ impl InstanceSession for Session {
         let answer = Answer { lookup: Lookup::NotFound, observed_at: Timestamp::UNIX_EPOCH, cloud_identity: "here".into() };
         let failure = self.0.failures.lock().pop_front();
         assert!(failure.as_ref().is_none_or(|failure| failure.reason != PANIC), "scripted");
-        match failure {
-            Some(error) => Err(error),
-            None => {
-                let failures = self.0.item_failures.lock();
-                let failure = |query: &Arc<NodeQuery>| failures.get(&query.node_name).cloned();
-                Ok(queries.iter().map(|query| failure(query).map_or_else(|| Ok(answer.clone()), Err)).collect())
-            }
-        }
+        failure.map_or(Ok(()), Err)?;
+        let failures = self.0.item_failures.lock();
+        let failure = |query: &Arc<NodeQuery>| failures.get(&query.node_name).cloned();
+        Ok(queries.iter().map(|query| failure(query).map_or_else(|| Ok(answer.clone()), Err)).collect())
     }
 }
 

@@ -38,9 +38,9 @@ impl Window {
     pub fn closes(&self, oldest: impl IntoIterator<Item = (Priority, Instant)>, now: Instant) -> Instant {
         let width = self.width(now);
         let wait = |lane| if lane == Priority::Refresh { REFRESH } else { width };
-        let (first, closes) = oldest.into_iter().fold((None, None), |(first, closes), (lane, arrived)| {
-            (earlier(first, arrived), earlier(closes, arrived + wait(lane)))
-        });
+        let oldest: Vec<_> = oldest.into_iter().collect();
+        let first = oldest.iter().map(|(_, arrived)| *arrived).min();
+        let closes = oldest.into_iter().map(|(lane, arrived)| arrived + wait(lane)).min();
         let (Some(first), Some(closes)) = (first, closes) else { return now };
         match self.arrived {
             Some(arrived) if width >= LONGEST => closes.max((arrived + LULL).min(first + STREAM)),
@@ -61,10 +61,6 @@ impl Window {
             _ => SHORTEST,
         }
     }
-}
-
-fn earlier(one: Option<Instant>, other: Instant) -> Option<Instant> {
-    Some(one.map_or(other, |one| one.min(other)))
 }
 
 #[cfg(test)]

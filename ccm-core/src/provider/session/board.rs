@@ -6,18 +6,18 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-use super::{Live, LiveReceiver};
+use super::{Live, LiveReceiver, Published};
 use crate::model::provider_info::ProviderInfo;
 use crate::provider::endpoint::Endpoint;
 use crate::provider::grpc::Connection;
 use crate::provider::{ProviderError, ProviderState, StateReceiver, capabilities};
 
-/// The three channels: the state for people and controllers, the live connection for callers, and a count of changes.
+/// What is known of the session, and the part of it that other rooms see.
 #[derive(Debug)]
 pub struct Board {
+    session: watch::Sender<Published>,
+    /// Its state, for those who have no use for a connection. Only [`Board::publish`] sends to it.
     state: watch::Sender<ProviderState>,
-    live: watch::Sender<Option<Arc<Live>>>,
-    changes: watch::Sender<u64>,
     handshakes: Mutex<Handshakes>,
 }
 
@@ -36,7 +36,8 @@ impl Board {
         let message = format!("connecting to the provider at {endpoint}");
         let state = ProviderState::Disconnected { since: Instant::now().into_std(), message };
         let handshakes = Mutex::new(Handshakes { confirmed: Instant::now(), missed: None });
-        Self { state: watch::Sender::new(state), live: watch::Sender::new(None), changes: watch::Sender::new(0), handshakes }
+        let session = watch::Sender::new(Published { state: state.clone(), live: None });
+        Self { session, state: watch::Sender::new(state), handshakes }
     }
 
     /// How the provider stands.
@@ -44,26 +45,26 @@ impl Board {
         self.state.subscribe()
     }
 
+    /// The session.
+    pub fn session(&self) -> watch::Receiver<Published> {
+        self.session.subscribe()
+    }
+
     /// The connection that may be used.
     pub fn live(&self) -> LiveReceiver {
-        self.live.subscribe()
+        LiveReceiver::new(self.session())
     }
 
     /// Whether there is a connection that may be used.
     pub fn is_live(&self) -> bool {
-        self.live.borrow().is_some()
-    }
-
-    /// Changes with the connection that may be used.
-    pub fn changes(&self) -> watch::Receiver<u64> {
-        self.changes.subscribe()
+        self.session.borrow().live.is_some()
     }
 
     /// The provider was just found usable. A description that was known already changes neither connection nor streams.
     pub fn ready(&self, connection: &Connection, info: ProviderInfo) -> Arc<ProviderInfo> {
         let confirmed = Handshakes { confirmed: Instant::now(), missed: None };
         let missed = std::mem::replace(&mut *self.handshakes.lock(), confirmed).missed;
-        let known = self.live.borrow().as_ref().map(|live| Arc::clone(&live.info)).filter(|known| **known == info);
+        let known = self.session.borrow().live.as_ref().map(|live| Arc::clone(&live.info)).filter(|known| **known == info);
         if let Some(known) = known {
             self.confirmed_again(&known, missed.is_some());
             return known;
@@ -74,10 +75,8 @@ impl Board {
         );
         let info = Arc::new(info);
         let identity = info.cloud_identity.as_str().into();
-        // The state last: who sees Ready finds the connection.
-        self.replace(Some(Arc::new(Live { connection: connection.clone(), info: Arc::clone(&info), identity })));
-        self.state.send_replace(ProviderState::Ready(Arc::clone(&info)));
-        self.changes.send_modify(|count| *count += 1);
+        let live = Live { connection: connection.clone(), info: Arc::clone(&info), identity };
+        self.publish(Published { state: ProviderState::Ready(Arc::clone(&info)), live: Some(Arc::new(live)) });
         info
     }
 
@@ -85,13 +84,9 @@ impl Board {
         if after_a_miss {
             tracing::info!(provider = known.name, "the provider completed a handshake again");
         }
-        self.state.send_if_modified(|state| {
-            let unconfirmed = state.ready().is_none();
-            if unconfirmed {
-                *state = ProviderState::Ready(Arc::clone(known));
-            }
-            unconfirmed
-        });
+        if self.session.borrow().state.ready().is_none() {
+            self.publish_state(ProviderState::Ready(Arc::clone(known)));
+        }
     }
 
     /// A handshake confirmed nothing, and ends nothing. Answers the error for those who asked for it.
@@ -120,7 +115,7 @@ impl Board {
     }
 
     fn unconfirmed(&self, limit: Duration) {
-        let Some(info) = self.state.borrow().ready().cloned() else { return };
+        let Some(info) = self.session.borrow().state.ready().cloned() else { return };
         let (since, why) = {
             let handshakes = self.handshakes.lock();
             (handshakes.confirmed.into_std(), handshakes.missed.clone())
@@ -133,12 +128,12 @@ impl Board {
         );
         let state = ProviderState::Unconfirmed { info, since, message };
         tracing::warn!("{}", capabilities::standing(&state).message);
-        self.state.send_replace(state);
+        self.publish_state(state);
     }
 
     /// There is no connection, or none that answers. Answers the error of calls that need one.
     pub fn disconnected(&self, message: String) -> ProviderError {
-        let since = match &*self.state.borrow() {
+        let since = match &self.session.borrow().state {
             ProviderState::Disconnected { since, .. } => *since,
             _ => Instant::now().into_std(),
         };
@@ -148,20 +143,18 @@ impl Board {
     /// The provider answers and may not be used, or is not there. Answers the error of calls that need it.
     pub fn refuse(&self, state: ProviderState) -> ProviderError {
         let error = capabilities::standing(&state);
-        if *self.state.borrow() == state {
+        if self.session.borrow().state == state {
             tracing::debug!(reason = %error.message, "still the same");
             return error;
         }
         tracing::warn!("{}", error.message);
-        self.state.send_replace(state);
-        self.replace(None);
-        self.changes.send_modify(|count| *count += 1);
+        self.publish(Published { state, live: None });
         error
     }
 
     /// Whether this very description was judged before, so that a judge who cannot say now takes nothing away.
     pub fn knows(&self, info: &ProviderInfo) -> bool {
-        match &*self.state.borrow() {
+        match &self.session.borrow().state {
             ProviderState::Ready(known)
             | ProviderState::Unconfirmed { info: known, .. }
             | ProviderState::IdentityChanged { found: known, .. } => **known == *info,
@@ -169,11 +162,16 @@ impl Board {
         }
     }
 
-    fn replace(&self, live: Option<Arc<Live>>) {
-        self.live.send_if_modified(|known| {
-            let changed = known.is_some() || live.is_some();
-            *known = live;
-            changed
-        });
+    /// Another state of the connection that there is.
+    fn publish_state(&self, state: ProviderState) {
+        let live = self.session.borrow().live.clone();
+        self.publish(Published { state, live });
+    }
+
+    /// The session first: who sees a provider that is ready finds the connection.
+    fn publish(&self, published: Published) {
+        let state = published.state.clone();
+        self.session.send_replace(published);
+        self.state.send_replace(state);
     }
 }
