@@ -14,17 +14,19 @@ const LOOK: Duration = Duration::from_millis(50);
 pub async fn panics_on_demand(name: &'static str, task: impl Future<Output = ()>) {
     tokio::select! {
         biased;
-        () = file_is_removed(name) => inject(),
+        // Within the future, and not where it has ended: a task that panics still holds all that it owns.
+        () = panic_when_asked(name) => {}
         () = task => {}
     }
 }
 
-async fn file_is_removed(name: &str) {
+async fn panic_when_asked(name: &str) {
     let file = env::var_os(FOLDER).map(|folder| PathBuf::from(folder).join(name));
     let Some(file) = file.filter(|file| fs::write(file, []).is_ok()) else { return std::future::pending().await };
     while file.exists() {
         sleep(LOOK).await;
     }
+    inject();
 }
 
 #[expect(clippy::panic, reason = "what this is for; a release build has none of it")]
