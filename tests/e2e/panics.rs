@@ -15,12 +15,13 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 
 /// The tasks of a leadership term.
-const OF_A_TERM: [&str; 8] = [
+const OF_A_TERM: [&str; 9] = [
     "cloud-node",
     "cloud-node-lifecycle",
     "node-events",
     "node-watch",
     "rate-limit-report",
+    "unmanaged-nodes",
     "service",
     "service-events",
     "service-watch",
