@@ -46,7 +46,7 @@ pub fn service(service: wire::Service) -> Service {
     }
 }
 
-fn port(port: wire::Port) -> Option<ServicePort> {
+fn port(port: wire::ServiceEntry) -> Option<ServicePort> {
     Some(ServicePort {
         name: port.name.unwrap_or_default(),
         // Without one it is TCP.

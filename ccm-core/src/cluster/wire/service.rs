@@ -19,7 +19,7 @@ pub struct Spec {
     #[serde(rename = "type")]
     pub kind: Option<String>,
     pub load_balancer_class: Option<String>,
-    pub ports: Option<Vec<Port>>,
+    pub ports: Option<Vec<ServiceEntry>>,
     pub ip_families: Option<Vec<String>>,
     pub ip_family_policy: Option<String>,
     pub external_traffic_policy: Option<String>,
@@ -40,7 +40,7 @@ pub struct Spec {
 /// An entry of `spec.ports`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Port {
+pub struct ServiceEntry {
     pub name: Option<String>,
     pub protocol: Option<String>,
     pub app_protocol: Option<String>,

@@ -35,7 +35,7 @@ pub struct Answer {
 impl Answer {
     /// These events; then the server ends the watch.
     pub fn events(events: impl IntoIterator<Item = Value>) -> Self {
-        let text = events.into_iter().map(|event| format!("{event}\n")).collect();
+        let text = events.into_iter().fold(String::new(), |text, event| text + &event.to_string() + "\n");
         Self { code: 200, text, end: End::Close }
     }
 
@@ -119,7 +119,9 @@ impl Server {
 
 /// What happened to a node.
 pub fn event(kind: &str, node: Value) -> Value {
-    json!({ "type": kind, "object": node })
+    let mut event = json!({ "type": kind });
+    event["object"] = node;
+    event
 }
 
 /// A bookmark.
