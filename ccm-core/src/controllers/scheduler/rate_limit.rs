@@ -43,6 +43,11 @@ impl RateLimit {
         self.until.filter(|until| *until > now)
     }
 
+    /// Whether calls begin one at a time, until one is answered.
+    pub fn is_probed(&self) -> bool {
+        self.refused.is_some()
+    }
+
     /// How many of `limit` calls may run at one time.
     pub fn places(&self, limit: usize, now: Instant) -> usize {
         match self.refused {
