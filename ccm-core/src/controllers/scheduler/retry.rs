@@ -36,7 +36,7 @@ pub struct Retry {
     not_before: Option<Instant>,
     /// What the attempt was made with.
     made_with: u64,
-    /// Whether the failure may pass by itself, at a time that nobody named.
+    /// Whether the failure may pass by itself, at an unknown time.
     may_pass: bool,
 }
 

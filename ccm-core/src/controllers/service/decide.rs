@@ -68,7 +68,7 @@ pub enum LeftUnmanaged {
 pub enum Purpose {
     /// This process has not seen the load balancer yet.
     Restart,
-    /// It may have been changed by somebody else.
+    /// Something other than this controller may have changed it.
     Drift,
 }
 

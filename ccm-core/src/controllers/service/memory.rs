@@ -57,7 +57,7 @@ pub enum Definition {
     Unknown,
     /// The cloud was there and did not do it. It may take other targets.
     Refused,
-    /// The provider said that somebody else makes it.
+    /// The provider said that another implementation makes it.
     ImplementedElsewhere {
         /// Of the Service for which it said so.
         fingerprint: u64,
@@ -99,8 +99,8 @@ impl Memory {
         self.plans_unimplemented = false;
     }
 
-    /// The provider says something else of itself. What it left to somebody else it may make itself now; and `another_build` may make
-    /// load balancers otherwise, so that it is asked about all, as after a restart.
+    /// The provider says something else of itself. What it left to another implementation it may make itself now;
+    /// and another build may make load balancers otherwise, so that it is asked about all, as after a restart.
     pub fn verify(&mut self, service: Option<&Service>, another_build: bool) {
         match self.definition {
             Definition::ImplementedElsewhere { .. } => {}

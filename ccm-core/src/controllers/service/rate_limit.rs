@@ -1,4 +1,4 @@
-//! What people are told of the pause that the cloud's rate limit asks for: a log line when it begins, and readiness while it lasts.
+//! Reports the pause that the cloud's rate limit asks for: a log line when it begins, and a line of readiness while it lasts.
 use std::time::Instant;
 
 use crate::telemetry::health::{Check, Health};
@@ -6,7 +6,7 @@ use crate::telemetry::health::{Check, Health};
 /// The line of readiness.
 pub const RATE_LIMIT: &str = "load-balancer-rate-limit";
 
-/// What was said last.
+/// What was reported last.
 pub struct RateLimitReport {
     health: Health,
     until: Option<Instant>,

@@ -1,5 +1,5 @@
-//! Tells people what becomes of a Service's load balancer: events, each failure once, a log line, metrics. The condition is
-//! written by `act`, since it is a write to the Service.
+//! Reports what becomes of a Service's load balancer: events, each failure once, a log line, metrics. `act` writes the condition, since
+//! that is a write to the Service.
 use super::decide::LeftUnmanaged;
 use crate::cluster::events::{Events, Grade, Note};
 use crate::cluster::patch::WriteError;
@@ -20,7 +20,7 @@ pub const UPDATING: Doing = (events::UPDATE_LOAD_BALANCER_FAILED, "updating the 
 /// A deletion.
 pub const DELETING: Doing = (events::SYNC_LOAD_BALANCER_FAILED, "deleting");
 
-/// Tells people, and remembers which events were sent.
+/// Sends events, and remembers which were sent.
 pub struct Status {
     events: Events,
     metrics: ServiceMetrics,

@@ -50,7 +50,7 @@ pub struct Worker {
     pub load_balancers: Arc<dyn LoadBalancers>,
     /// Asks for another handshake: before a finalizer is removed, and where the provider refuses what it said it serves.
     pub identity: Arc<dyn Identity>,
-    /// What people are told.
+    /// Reports to people.
     pub status: Status,
     /// What is counted.
     pub metrics: ServiceMetrics,
@@ -243,7 +243,7 @@ impl Worker {
         }
     }
 
-    /// Nothing was changed, and nothing is known to be wrong with this Service: its user is not told.
+    /// Nothing was changed, and nothing is known to be wrong with this Service: no event is sent.
     async fn plan_failed(&self, service: &Service, error: &WorkError) -> Ended {
         if let WorkError::Provider(error) = error {
             self.status.plan_failed(service, error);
@@ -290,7 +290,7 @@ impl Worker {
         Ok(Ended::written(Outcome::InProgress(poll_after), &after))
     }
 
-    /// Tells the user, in an event and in the condition.
+    /// Reports a failure to the user, in an event and in the condition.
     async fn failed(&self, service: &Service, doing: status::Doing, error: WorkError) -> Ended {
         let ended = Ended::failed(service, &error);
         if let Some(error) = error.of_this_service() {
@@ -367,6 +367,6 @@ fn version(service: &Service) -> Option<u64> {
 }
 
 fn elsewhere(service: &Service, who: &str) -> Ended {
-    tracing::debug!(service = service.key(), who, "somebody else makes the load balancer");
+    tracing::debug!(service = service.key(), who, "another implementation makes the load balancer");
     Ended::of(Outcome::ImplementedElsewhere)
 }

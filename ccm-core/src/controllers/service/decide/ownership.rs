@@ -46,11 +46,11 @@ pub fn ownership(service: &Service, classes: &Classes) -> Ownership {
         return if wants && classes.serve(asked) { Ownership::Wanted } else { Ownership::NotOurs };
     }
     let noted = service.annotations.get(annotations::LOAD_BALANCER_CLASS);
-    let held = noted.map_or(asked, String::as_str);
-    match classes.serve(held) {
-        false if noted.is_some() => Ownership::ClassNotServed(held.to_owned()),
+    let class = noted.map_or(asked, String::as_str);
+    match classes.serve(class) {
+        false if noted.is_some() => Ownership::ClassNotServed(class.to_owned()),
         false => Ownership::NotOurs,
-        true if wants && held == asked => Ownership::Wanted,
+        true if wants && class == asked => Ownership::Wanted,
         true => Ownership::Unneeded { keeps_finalizer: wants && !classes.serve(asked) },
     }
 }

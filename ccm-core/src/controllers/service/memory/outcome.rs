@@ -88,7 +88,7 @@ pub enum Outcome {
     DriftReported,
     /// The cloud is at work; the same call again after this.
     InProgress(Duration),
-    /// Somebody else makes the load balancers of such Services.
+    /// Another implementation makes the load balancers of such Services.
     ImplementedElsewhere,
     /// It failed.
     Failed(Failure),

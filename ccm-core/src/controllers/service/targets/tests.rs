@@ -1,6 +1,7 @@
 //! Which nodes count, and which changes of them matter: Go's `Test_respectsPredicates`, `TestListWithPredicate` and
 //! `Test_shouldSyncUpdatedNode_*`, and our own rules.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+mod feed;
 mod go;
 
 use std::time::{Duration, Instant};
