@@ -14,7 +14,6 @@ pub mod status;
 pub mod targets;
 #[cfg(test)]
 mod tests;
-mod timing;
 pub mod work;
 
 use std::collections::HashMap;
@@ -24,15 +23,14 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
-use self::decide::{Classes, Ownership, Step, decide, ownership};
-use self::memory::{Attempt, Failure, Memory, Outcome};
+use self::decide::{Classes, Ownership, Purpose, Step, decide, ownership};
+use self::memory::{Attempt, Call, Failure, Memory, Outcome};
 use self::observe::Observed;
 use self::priority::Priority;
 use self::rate_limit::RateLimitReport;
 use self::status::Status;
 use self::targets::Targets;
 use self::targets::feed::TargetFeed;
-use self::timing::DriftRounds;
 use self::work::{Ended, Job, Worker};
 use super::scheduler::drive::{Due, Keyed, drive, now, sleep_until};
 use super::scheduler::outage::Outage;
@@ -107,6 +105,11 @@ pub async fn run(ctx: ServiceContext, config: ServiceConfig, shutdown: Cancellat
     }
 }
 
+/// A random time within the period.
+fn spread(period: Duration, now: Instant) -> Instant {
+    now + period.mul_f64(rand::random_range(0.1..1.0))
+}
+
 /// What the watches tell, by key.
 struct Changes {
     services: UnboundedReceiver<String>,
@@ -128,7 +131,6 @@ struct Controller {
     memory: HashMap<Key, Memory>,
     written: Written,
     targets: TargetFeed,
-    checks: DriftRounds,
     outage: Outage,
     rate_limit: RateLimitReport,
     /// Since when load balancers are being given other targets.
@@ -153,7 +155,6 @@ impl Controller {
         states.mark_changed();
         Self {
             classes: Arc::new(config.classes.clone()),
-            checks: DriftRounds::new(Some(config.drift_period).filter(|_| config.drift != Drift::Off), now()),
             config,
             services: ctx.services,
             changes,
@@ -190,12 +191,21 @@ impl Controller {
             return Vec::new();
         };
         self.report_capability(&info);
-        self.memory.values_mut().for_each(Memory::end_pauses);
+        self.end_pauses();
         if let Some(before) = self.described.replace(Arc::clone(&info)).filter(|before| *before != info) {
             self.verify_all((&before.name, &before.version) != (&info.name, &info.version));
         }
         self.reconnected = true;
         self.all()
+    }
+
+    /// Checks are spread anew: those of a time without provider are not made all at once.
+    fn end_pauses(&mut self) {
+        let (period, now) = (self.config.drift_period, now());
+        for memory in self.memory.values_mut() {
+            memory.end_pauses();
+            memory.check_at = memory.check_at.map(|_| spread(period, now));
+        }
     }
 
     fn report_capability(&self, info: &ProviderInfo) {
@@ -214,17 +224,10 @@ impl Controller {
         }
     }
 
-    /// A time has come.
-    fn woken(&mut self, now: Instant) -> Vec<Key> {
-        let mut keys = Vec::new();
-        if self.targets.due_at().is_some_and(|at| at <= now) {
-            keys = self.give_targets(now);
-        }
-        if let Some(key) = self.checks.take_due(now, || self.memory.keys().cloned().collect()) {
-            self.memory.entry(Arc::clone(&key)).and_modify(|memory| memory.check_due = true);
-            keys.push(key);
-        }
-        keys
+    /// When a load balancer is compared with the cloud for the first time: at a random time, so that neither the Services of one
+    /// provider nor those of several clusters line up. Later checks follow after one period each.
+    fn first_check(&self, now: Instant) -> Option<Instant> {
+        (self.config.drift != Drift::Off).then(|| spread(self.config.drift_period, now))
     }
 
     /// Changes of nodes were gathered. Where they change the targets, every Service is looked at.
@@ -255,9 +258,10 @@ impl Controller {
             return None;
         }
         let wanted = self.is_wanted(&service) && provider.capabilities.contains(&Capability::LoadBalancers);
+        let check_at = self.first_check(now);
         let memory = self.memory.entry(Arc::clone(key)).or_default();
         if memory.uid != service.uid {
-            *memory = Memory::new(&service);
+            *memory = Memory { check_at, ..Memory::new(&service) };
         }
         let targets = if wanted { self.targets.present(now).clone() } else { Targets::none() };
         if wanted {
@@ -300,7 +304,6 @@ impl Keyed for Controller {
 
     async fn hear(&mut self) -> Vec<Key> {
         let (mut services, mut nodes) = (Vec::new(), Vec::new());
-        let due = self.targets.due_at().into_iter().chain(self.checks.due_at()).min();
         tokio::select! {
             Ok(()) = self.states.changed() => self.provider_changed(),
             1.. = self.changes.services.recv_many(&mut services, BATCH) => services.into_iter().map(Key::from).collect(),
@@ -308,7 +311,7 @@ impl Keyed for Controller {
                 nodes.iter().for_each(|name| self.targets.node_changed(name, now()));
                 Vec::new()
             }
-            () = sleep_until(due) => self.woken(now()),
+            () = sleep_until(self.targets.due_at()) => self.give_targets(now()),
         }
     }
 
@@ -345,6 +348,9 @@ impl Keyed for Controller {
             && let Some(attempt) = memory.attempt.take()
         {
             *memory = std::mem::take(memory).after(&attempt, outcome, now);
+            if attempt.call == Call::Plan(Purpose::Drift) {
+                memory.check_at = Some(now + self.config.drift_period);
+            }
         }
         match outcome {
             Outcome::Failed(failure) if failure.may_pass() => self.outage.failed(),

@@ -9,7 +9,6 @@ use super::memory::Definition;
 use super::observe::Observed;
 use super::priority::Priority;
 use super::targets::Targets;
-use crate::config::services::Drift;
 use crate::model::provider_info::Capability;
 use crate::model::service::Service;
 use crate::names;
@@ -153,10 +152,10 @@ fn wanted(observed: &Observed, now: Instant) -> Step {
             let grace = grace.filter(|_| had.is_some_and(|had| !had.set.is_empty()));
             grace.map_or(Step::UpdateTargets { priority }, Step::NotBefore)
         }
-        Definition::InDesiredState { .. } if memory.check_due && observed.drift != Drift::Off && observed.has_plans() => {
-            Step::Plan(Purpose::Drift)
-        }
-        Definition::InDesiredState { .. } => Step::Nothing,
+        Definition::InDesiredState { .. } => match memory.check_at.filter(|_| observed.has_plans()) {
+            Some(at) if at <= now => Step::Plan(Purpose::Drift),
+            at => at.map_or(Step::Nothing, Step::NotBefore),
+        },
         _ => unsettled(observed, grace),
     }
 }

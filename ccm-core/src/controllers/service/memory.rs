@@ -28,8 +28,8 @@ pub struct Memory {
     pub targets: Given,
     /// When the same targets are given again.
     pub targets_retry: Retry,
-    /// Whether its turn has come to be compared with the cloud.
-    pub check_due: bool,
+    /// When it is compared with the cloud next; `None` where drift is not looked for.
+    pub check_at: Option<Instant>,
     /// Whether the provider answers no plans for this very Service.
     pub plans_unimplemented: bool,
     /// The call that is made, or was last due.

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::ownership::{Classes, Ownership, ownership};
 use super::*;
 use crate::cluster::scripted::service_model;
+use crate::config::services::Drift;
 use crate::controllers::scheduler::retry::Pause;
 use crate::controllers::service::PAUSES;
 use crate::controllers::service::memory::{Given, Memory};
@@ -357,16 +358,16 @@ fn deletion_waits_for_no_nodes_and_goes_first_unless_it_is_repeated() {
 
 #[test]
 fn drift_is_looked_for_where_it_is_due_wanted_and_possible() {
-    let due = |it: Observed| Observed { memory: Memory { check_due: true, ..it.memory.clone() }, ..it };
-    let it = due(settled(finished("s")));
+    let (present, later) = (Instant::now(), Instant::now() + PAUSE);
+    let check = |check_at, it: Observed| Observed { memory: Memory { check_at, ..it.memory.clone() }, ..it };
+    let it = check(Some(present), settled(finished("s")));
     let elsewhere = Definition::ImplementedElsewhere { fingerprint: fingerprint(&it.service) };
     let of_another_type = with(fresh(), |it| it["spec"]["type"] = json!("ClusterIP"));
     let unimplemented = Observed { memory: Memory { plans_unimplemented: true, ..it.memory.clone() }, ..it.clone() };
     for (name, it, step) in [
-        ("report", it.clone(), Step::Plan(Purpose::Drift)),
-        ("repair", Observed { drift: Drift::Repair, ..it.clone() }, Step::Plan(Purpose::Drift)),
-        ("off", Observed { drift: Drift::Off, ..it.clone() }, Step::Nothing),
-        ("not due", settled(finished("s")), Step::Nothing),
+        ("due", it.clone(), Step::Plan(Purpose::Drift)),
+        ("not due", check(Some(later), it.clone()), Step::NotBefore(later)),
+        ("off", check(None, it.clone()), Step::Nothing),
         ("no plans", without(it.clone()), Step::Nothing),
         ("no plans for this one", unimplemented, Step::Nothing),
         ("targets come first", Observed { targets: targets(&["n1"], None), ..it.clone() }, UPDATE),

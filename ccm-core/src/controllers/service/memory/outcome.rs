@@ -188,7 +188,7 @@ impl Memory {
     /// What is known after a call ended so.
     #[must_use]
     pub fn after(self, attempt: &Attempt, outcome: Outcome, now: Instant) -> Self {
-        let memory = Self { seen: attempt.seen, check_due: false, ..self };
+        let memory = Self { seen: attempt.seen, ..self };
         match outcome {
             Outcome::Done { fingerprint } => memory.done(attempt, fingerprint),
             Outcome::Deleted => memory.settled(Definition::NeverEnsured, Given::default()),

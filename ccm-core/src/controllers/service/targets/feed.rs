@@ -1,11 +1,15 @@
 //! The targets, kept up to date while a Service wants a load balancer. While none does, no node is looked at.
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::{Candidates, Targets};
 use crate::cluster::nodes::Nodes;
-use crate::controllers::service::timing::NodeChanges;
 use crate::model::provider_info::ProviderInfo;
+
+/// Nodes that change together are one change if no more than this lies between them,
+const QUIET: Duration = Duration::from_millis(100);
+/// and if they keep changing, after this.
+const RESTLESS: Duration = Duration::from_secs(1);
 
 /// The targets.
 pub struct TargetFeed {
@@ -18,14 +22,15 @@ pub struct TargetFeed {
     present: Targets,
     /// Those that all Services were last looked at for.
     announced: Targets,
-    changes: NodeChanges,
+    /// When the first and the last of the nodes changed whose changes are yet to be given to all.
+    changes: Option<(Instant, Instant)>,
 }
 
 impl TargetFeed {
     /// Nothing is wanted yet.
     pub fn new(nodes: Nodes) -> Self {
         let (present, announced) = (Targets::none(), Targets::none());
-        Self { nodes, provider: None, candidates: None, outdated: false, present, announced, changes: NodeChanges::default() }
+        Self { nodes, provider: None, candidates: None, outdated: false, present, announced, changes: None }
     }
 
     /// Another provider reads nodes from now on, or none.
@@ -41,7 +46,7 @@ impl TargetFeed {
     }
 
     fn discard(&mut self) {
-        (self.candidates, self.outdated, self.changes) = (None, false, NodeChanges::default());
+        (self.candidates, self.outdated, self.changes) = (None, false, None);
     }
 
     /// The targets that a Service gets now. The first call reads every node.
@@ -60,7 +65,7 @@ impl TargetFeed {
         let (Some(candidates), Some(provider)) = (&mut self.candidates, &self.provider) else { return };
         if candidates.see(name, self.nodes.get(name).as_deref(), provider) {
             self.outdated = true;
-            self.changes.add(now);
+            self.changes.get_or_insert((now, now)).1 = now;
         }
     }
 
@@ -74,14 +79,15 @@ impl TargetFeed {
 
     /// When changes that were gathered are to be given to all.
     pub fn due_at(&self) -> Option<Instant> {
-        self.changes.due_at()
+        self.changes.map(|(first, last)| (last + QUIET).min(first + RESTLESS))
     }
 
     /// Whether all Services are to be looked at, since changes were gathered and targets differ.
     pub fn announce(&mut self, now: Instant) -> bool {
-        if !self.changes.take_due(now) {
+        if self.due_at().is_none_or(|at| at > now) {
             return false;
         }
+        self.changes = None;
         self.refresh(now);
         let differ = self.announced.candidates != self.present.candidates || self.announced.set != self.present.set;
         self.announced = self.present.clone();

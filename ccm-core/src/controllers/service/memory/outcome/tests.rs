@@ -25,7 +25,6 @@ fn before(definition: Definition, had: Option<&str>, now: Instant) -> Memory {
     let mut memory = Memory {
         definition,
         targets: Given { had: had.map(targets), unsure: false },
-        check_due: true,
         uid: "uid".to_owned(),
         seen: 1,
         ..Memory::default()
@@ -155,7 +154,7 @@ fn render() -> String {
             let set = if call == Call::Plan(Purpose::Drift) { "had" } else { "present" };
             let attempt = Attempt { call, seen: 1, fingerprint: 1, targets: targets(set) };
             let after = memory.clone().after(&attempt, outcome, now);
-            assert!(!after.check_due && after.uid == memory.uid, "{name}: {end}");
+            assert!(after.uid == memory.uid, "{name}: {end}");
             let cell = cell(&memory, &attempt, &after, now);
             let all = if matches!(outcome.answered(), Answered::RateLimited(_)) { ", all pause" } else { "" };
             writeln!(text, "  {end:30} {cell}{all}").unwrap();

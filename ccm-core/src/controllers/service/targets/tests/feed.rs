@@ -64,3 +64,22 @@ fn changes_are_announced_once_they_come_to_rest_and_only_if_targets_differ() {
     feed.node_changed("b", later);
     assert!(!feed.announce(later + Duration::from_secs(1)), "they are what they were");
 }
+
+#[test]
+fn nodes_are_gathered_until_they_come_to_rest_or_a_second_has_passed() {
+    let ms = Duration::from_millis;
+    let (mut feed, nodes, now) = feed([named("a", &[])]);
+    feed.present(now);
+    let join = |feed: &mut TargetFeed, number: u32, at| {
+        nodes.show(named(&format!("n{number}"), &[]));
+        feed.node_changed(&format!("n{number}"), at);
+    };
+    join(&mut feed, 0, now);
+    assert_eq!(feed.due_at(), Some(now + ms(100)));
+    join(&mut feed, 1, now + ms(60));
+    assert!(!feed.announce(now + ms(159)) && feed.announce(now + ms(160)) && !feed.announce(now + ms(160)));
+    let again = now + ms(5000);
+    (0..30).for_each(|it| join(&mut feed, 10 + it, again + ms(50) * it));
+    assert_eq!(feed.due_at(), Some(again + ms(1000)));
+    assert!(feed.announce(again + ms(1000)));
+}
