@@ -33,6 +33,7 @@ pub trait Priority: Copy + Ord + Debug + Send + 'static {
     const ALL: &'static [Self];
 
     /// The priority whose reserved places work at this one uses.
+    #[must_use]
     fn pool(self) -> Self {
         self
     }

@@ -57,7 +57,7 @@ struct Model {
     now: Instant,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 enum Op {
     Need(u8, P),
     End(usize),

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::ownership::{Classes, Ownership, ownership};
 use super::*;
 use crate::cluster::scripted::service_model;
+use crate::cluster::view::Viewed;
 use crate::config::services::Drift;
 use crate::controllers::scheduler::retry::Pause;
 use crate::controllers::service::PAUSES;
@@ -47,7 +48,7 @@ fn set(names: &[&str]) -> TargetSet {
 
 /// A Service as this controller leaves it, of which nothing is known yet, with two targets.
 fn observed(service: Value) -> Observed {
-    let service = Arc::new(service_model(&service));
+    let service = Arc::new(Service::from_object(serde_json::from_value(service).unwrap()));
     let targets = targets(&["n1", "n2"], None);
     let mut memory = Memory::new(&service);
     memory.see_targets(&targets);

@@ -98,9 +98,10 @@ fn can_end(call: Call, outcome: Outcome) -> bool {
 }
 
 fn definition(before: Definition, after: &Memory) -> &'static str {
+    if after.plans_unimplemented || after.definition == before {
+        return if after.plans_unimplemented { "no plans" } else { "=" };
+    }
     match after.definition {
-        _ if after.plans_unimplemented => "no plans",
-        definition if definition == before => "=",
         Definition::NeverEnsured => "never ensured",
         Definition::InTurn => "in turn",
         Definition::Differs => "differs",
