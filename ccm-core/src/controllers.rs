@@ -2,7 +2,6 @@
 //! (pure), `act` and `status`.
 pub mod node;
 pub mod node_lifecycle;
-pub mod queue;
 pub mod scheduler;
 pub mod service;
 pub mod unmanaged;

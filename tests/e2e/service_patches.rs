@@ -177,7 +177,11 @@ async fn the_conditions_of_others_stay_whatever_happens_to_ours() -> Result<()> 
     let remove = StatusPatch { condition: Some(ConditionChange::Remove), ..StatusPatch::default() };
     let untouched = desk.writer.patch_status(&created, &remove).await?;
     assert_eq!(types(&desk.raw().await?), [""; 0], "removing what is not there is nothing");
-    let set = |reason, load_balancer| StatusPatch { load_balancer, condition: Some(ConditionChange::Set(condition(reason))) };
+    let set = |reason, load_balancer| StatusPatch {
+        load_balancer,
+        condition: Some(ConditionChange::Set(condition(reason))),
+        ..StatusPatch::default()
+    };
     let first = desk.writer.patch_status(&untouched, &set("Provisioning", None)).await?;
     let cut = Condition { message: "x".repeat(32_768), ..condition("Provisioning") };
     assert_eq!(first.condition, Some(cut.clone()));
@@ -194,5 +198,26 @@ async fn the_conditions_of_others_stay_whatever_happens_to_ours() -> Result<()> 
     let removed = desk.writer.patch_status(&desk.writer.get(&first).await?, &remove).await?;
     assert_eq!((removed.condition, removed.status.ingress.len()), (None, 1));
     assert_eq!(types(&desk.raw().await?), ["Theirs"]);
+    desk.world.end().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn annotations_are_written_with_the_status_in_one_write() -> Result<()> {
+    let desk = Desk::new().await?;
+    let created = desk.create(&[THEIRS]).await?;
+    let annotations = BTreeMap::from([("old".to_owned(), None), ("new".to_owned(), Some("3".to_owned()))]);
+    let load_balancer = Some(status([ip("192.0.2.1", vec![])]));
+    let patch = StatusPatch { load_balancer, condition: Some(ConditionChange::Set(condition("Ready"))), annotations };
+    let after = desk.writer.patch_status(&created, &patch).await?;
+    assert_eq!(after.annotations.keys().collect::<Vec<_>>(), ["kept", "new"]);
+    assert_eq!(
+        (after.status.ingress.len(), after.condition.is_some(), after.finalizers.as_slice()),
+        (1, true, &[THEIRS.to_owned()][..])
+    );
+    let raw = desk.raw().await?;
+    assert_eq!(raw["metadata"]["annotations"]["new"], "3");
+    assert_eq!(after.generation, created.generation, "it is no change of the user's");
+    let only = StatusPatch { annotations: BTreeMap::from([("new".to_owned(), Some("4".to_owned()))]), ..StatusPatch::default() };
+    assert_eq!(desk.writer.patch_status(&after, &only).await?.annotations["new"], "4");
     desk.world.end().await
 }

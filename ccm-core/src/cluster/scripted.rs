@@ -186,14 +186,15 @@ impl State {
         if ["uid", "resourceVersion"].iter().all(agrees) { Ok(object.clone()) } else { Err(status(409)) }
     }
 
-    /// A subresource takes its own part and nothing else, the object all but that.
+    /// The subresource takes the status and metadata, the object all but the status.
     fn patch(&mut self, path: &str, body: &Value) -> (u16, Value) {
         let (path, only_status) = path.strip_suffix("/status").map_or((path, false), |path| (path, true));
         let mut object = match self.writable(path, &body["metadata"]) {
             Ok(object) => object,
             Err(answer) => return answer,
         };
-        let parts = body.as_object().unwrap().iter().filter(|(part, _)| (*part == "status") == only_status);
+        let is_taken = |part: &str| part == "metadata" || (part == "status") == only_status;
+        let parts = body.as_object().unwrap().iter().filter(|(part, _)| is_taken(part));
         parts.for_each(|(part, patch)| merge::merge(&mut object, part, patch));
         let object = self.store(path, object);
         if !object["metadata"]["deletionTimestamp"].is_null() && has_no_finalizer(&object) {

@@ -32,7 +32,13 @@ pub trait Priority: Copy + Ord + Debug + Send + 'static {
     /// Every priority.
     const ALL: &'static [Self];
 
-    /// How many of `limit` places the other priorities leave to this one; `waits` says whether work of this priority waits now.
+    /// The priority whose reserved places work at this one uses.
+    #[must_use]
+    fn pool(self) -> Self {
+        self
+    }
+
+    /// How many of `limit` places the other pools leave to this one; `waits` says whether work of this pool waits now.
     fn reserved(self, _limit: usize, _waits: bool) -> usize {
         0
     }
@@ -65,6 +71,8 @@ pub struct Scheduler<P> {
     /// When work of a paced priority may begin again.
     paced: BTreeMap<P, Instant>,
     rate_limit: RateLimit,
+    /// The key whose call probes the rate limit.
+    probe: Option<Key>,
     /// The number of the last place in a queue.
     last: u64,
     /// How many times in a row lower priorities were passed over.
@@ -101,6 +109,7 @@ impl<P: Priority> Default for Scheduler<P> {
             timers: BTreeSet::new(),
             paced: BTreeMap::new(),
             rate_limit: RateLimit::default(),
+            probe: None,
             last: 0,
             streak: 0,
         }
@@ -172,7 +181,7 @@ impl<P: Priority> Scheduler<P> {
     /// The key whose work is to begin now, while at most `limit` are worked on; it has left its queue. The caller answers with
     /// [`begin`](Self::begin), or as to a named key.
     pub fn next(&mut self, limit: usize, now: Instant) -> Option<(Key, P)> {
-        if self.running_total() >= self.rate_limit.places(limit.max(1), now) {
+        if self.counted() >= self.rate_limit.places(limit.max(1), now) {
             return None;
         }
         let priority = self.choose(limit.max(1), now)?;
@@ -189,6 +198,7 @@ impl<P: Priority> Scheduler<P> {
         self.stop_timer(key);
         self.entries.entry(Arc::clone(key)).or_default().running = Some((priority, now));
         *self.running.entry(priority).or_default() += 1;
+        self.probe = self.rate_limit.is_probed().then(|| Arc::clone(key));
         if let Some(pace) = priority.pace() {
             self.paced.insert(priority, now + pace);
         }
@@ -203,6 +213,7 @@ impl<P: Priority> Scheduler<P> {
         if let Some(running) = self.running.get_mut(&priority) {
             *running = running.saturating_sub(1);
         }
+        self.probe.take_if(|probe| probe == key);
         match answered {
             Answered::No => {}
             Answered::Yes => self.rate_limit.answered(began),
@@ -225,8 +236,7 @@ impl<P: Priority> Scheduler<P> {
     pub fn wake_at(&self, now: Instant) -> Option<Instant> {
         let timer = self.timers.first().map(|(at, _)| *at);
         let paced = self.paced.iter().filter(|(priority, at)| **at > now && self.waits(**priority)).map(|(_, at)| *at);
-        let limited = self.rate_limit.paused_until(now).filter(|_| P::ALL.iter().any(|priority| self.waits(*priority)));
-        paced.chain(timer).chain(limited).min()
+        paced.chain(timer).chain(self.rate_limit.paused_until(now)).min()
     }
 
     /// Until when the cloud's rate limit lets no work begin; `None` where it does not.
@@ -236,7 +246,7 @@ impl<P: Priority> Scheduler<P> {
 
     /// Another provider was connected: what the last one said of its limits is forgotten.
     pub fn forget_rate_limit(&mut self) {
-        self.rate_limit = RateLimit::default();
+        (self.rate_limit, self.probe) = (RateLimit::default(), None);
     }
 
     /// Whether work of a priority waits or runs.
@@ -247,6 +257,11 @@ impl<P: Priority> Scheduler<P> {
     /// How many keys are worked on.
     pub fn running_total(&self) -> usize {
         self.running.values().sum()
+    }
+
+    /// How many of what runs count where places are few: once the cloud has refused, the call that probes and none of before.
+    fn counted(&self) -> usize {
+        if self.rate_limit.is_probed() { usize::from(self.probe.is_some()) } else { self.running_total() }
     }
 
     /// The highest priority that waits and has room, but now and then the lower one that has waited longest.
@@ -268,15 +283,17 @@ impl<P: Priority> Scheduler<P> {
     }
 
     fn has_room(&self, priority: P, limit: usize, now: Instant) -> bool {
-        let others = P::ALL.iter().copied().filter(|other| *other != priority);
-        let reserved: usize = others.map(|other| self.kept_free(other, limit)).sum();
+        let others = P::ALL.iter().copied().filter(|other| other.pool() == *other && *other != priority.pool());
+        let reserved: usize = others.map(|pool| self.kept_free(pool, limit)).sum();
         let in_pace = priority.pace().is_none()
             || (self.running_at(priority) == 0 && self.paced.get(&priority).is_none_or(|at| *at <= now));
         in_pace && self.running_total() + reserved < limit
     }
 
-    fn kept_free(&self, priority: P, limit: usize) -> usize {
-        priority.reserved(limit, self.waits(priority)).saturating_sub(self.running_at(priority))
+    fn kept_free(&self, pool: P, limit: usize) -> usize {
+        let users = || P::ALL.iter().copied().filter(|priority| priority.pool() == pool);
+        let running: usize = users().map(|priority| self.running_at(priority)).sum();
+        pool.reserved(limit, users().any(|priority| self.waits(priority))).saturating_sub(running)
     }
 
     fn running_at(&self, priority: P) -> usize {

@@ -35,13 +35,15 @@ impl ServicePatch {
     }
 }
 
-/// What changes of a Service's status, in one write; absent means "as it is".
+/// What changes of a Service's status, and of the annotations that go with it, in one write; absent means "as it is".
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StatusPatch {
     /// The whole of `status.loadBalancer`.
     pub load_balancer: Option<LoadBalancerStatus>,
     /// Our condition.
     pub condition: Option<ConditionChange>,
+    /// Annotations to set, or with `None` to remove: the API server takes metadata with the status.
+    pub annotations: BTreeMap<String, Option<String>>,
 }
 
 impl StatusPatch {
@@ -94,7 +96,7 @@ impl ServiceWriter {
         Ok(convert::service(answer::object(&self.client, request).await?))
     }
 
-    /// Changes the status, if the Service is still at the resourceVersion that was read.
+    /// Changes the status and annotations at once, if the Service is still at the resourceVersion that was read.
     pub async fn patch_status(&self, service: &Service, patch: &StatusPatch) -> Result<Service, WriteError> {
         self.gate.check_when_present().await?;
         let body = Patch::Strategic(status_body(service, patch));
@@ -115,10 +117,14 @@ fn metadata_body(service: &Service, patch: &ServicePatch) -> Value {
         let list = if wanted { "finalizers" } else { "$deleteFromPrimitiveList/finalizers" };
         metadata.insert(list.into(), json!([names::LOAD_BALANCER_FINALIZER]));
     }
-    if !patch.annotations.is_empty() {
-        metadata.insert("annotations".into(), json!(patch.annotations));
-    }
+    put_annotations(&mut metadata, &patch.annotations);
     json!({ "metadata": metadata })
+}
+
+fn put_annotations(metadata: &mut Map<String, Value>, annotations: &BTreeMap<String, Option<String>>) {
+    if !annotations.is_empty() {
+        metadata.insert("annotations".into(), json!(annotations));
+    }
 }
 
 fn status_body(service: &Service, patch: &StatusPatch) -> Value {
@@ -135,7 +141,9 @@ fn status_body(service: &Service, patch: &StatusPatch) -> Value {
         }
         None => {}
     }
-    json!({ "metadata": identity(&service.uid, &service.resource_version), "status": status })
+    let mut metadata = identity(&service.uid, &service.resource_version);
+    put_annotations(&mut metadata, &patch.annotations);
+    json!({ "metadata": metadata, "status": status })
 }
 
 /// As a whole: fields of an entry that we don't know must not outlive it.

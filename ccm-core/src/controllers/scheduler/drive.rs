@@ -48,7 +48,7 @@ pub trait Keyed: Send {
     /// Takes in how it ended, `None` if by a panic, and answers what that says about all calls. The object is looked at next.
     fn ended(&mut self, key: &Key, outcome: Option<Self::Outcome>, now: Instant) -> Answered;
 
-    /// Called once each turn, before work begins, with the scheduler as it is then: for what depends on all objects.
+    /// Called once each turn, when objects were looked at and before work begins: for what depends on all objects.
     fn turned(&mut self, _scheduler: &mut Scheduler<Self::Priority>, _now: Instant) {}
 }
 

@@ -43,6 +43,11 @@ impl RateLimit {
         self.until.filter(|until| *until > now)
     }
 
+    /// Whether calls begin one at a time, until one is answered.
+    pub fn is_probed(&self) -> bool {
+        self.refused.is_some()
+    }
+
     /// How many of `limit` calls may run at one time.
     pub fn places(&self, limit: usize, now: Instant) -> usize {
         match self.refused {
@@ -85,12 +90,13 @@ mod tests {
 
     #[test]
     fn after_a_pause_one_call_probes_until_a_call_that_began_since_is_answered() {
-        let (mut limit, now) = (RateLimit::default(), Instant::now());
+        let (mut limit, before) = (RateLimit::default(), Instant::now());
+        let now = before + Duration::from_secs(1);
         assert_eq!(limit.places(8, now), 8);
         limit.limited(None, now);
         assert_eq!(limit.places(8, now), 0);
         let later = now + Duration::from_secs(1);
-        limit.answered(now - Duration::from_secs(1));
+        limit.answered(before);
         assert_eq!(limit.places(8, later), 1);
         limit.answered(later);
         assert_eq!(limit.places(8, later), 8);

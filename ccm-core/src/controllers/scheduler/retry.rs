@@ -36,7 +36,7 @@ pub struct Retry {
     not_before: Option<Instant>,
     /// What the attempt was made with.
     made_with: u64,
-    /// Whether the failure may pass by itself, at a time that nobody named.
+    /// Whether the failure may pass by itself, at an unknown time.
     may_pass: bool,
 }
 
@@ -51,6 +51,22 @@ impl Retry {
             made_with,
             may_pass: pause == Pause::BackOff { at_least: None },
         };
+    }
+
+    /// An attempt with `made_with` waits at least until then. Failures are still counted.
+    pub fn hold(&mut self, until: Instant, made_with: u64) {
+        let before = if self.made_with == made_with { self.clone() } else { Self::default() };
+        *self = Self { not_before: before.not_before.max(Some(until)), made_with, may_pass: false, ..before };
+    }
+
+    /// An attempt with `made_with` waits for as long as `other` does.
+    pub fn wait_with(&mut self, other: &Self, made_with: u64) {
+        *self = Self { not_before: other.not_before, made_with, ..Self::default() };
+    }
+
+    /// The pause is over. Failures are still counted.
+    pub fn end_pause(&mut self) {
+        self.not_before = None;
     }
 
     /// It succeeded, or nothing is known of it.
@@ -130,6 +146,23 @@ mod tests {
         assert!(retry.not_before(1, now).is_some() && retry.not_before(2, now).is_none());
         retry.again(FAILED, 2, &PAUSES, now);
         assert!(retry.not_before(2, now).is_some_and(|at| at <= now + Duration::from_millis(1500)), "the first pause");
+    }
+
+    #[test]
+    fn a_hold_is_the_least_and_ends_with_its_reason() {
+        let (mut retry, now) = (Retry::default(), Instant::now());
+        retry.again(Pause::Exactly(Duration::from_secs(9)), 1, &PAUSES, now);
+        retry.hold(now + Duration::from_secs(5), 1);
+        assert_eq!(retry.not_before(1, now), Some(now + Duration::from_secs(9)));
+        retry.hold(now + Duration::from_secs(12), 1);
+        assert_eq!(retry.not_before(1, now), Some(now + Duration::from_secs(12)));
+        retry.hold(now + Duration::from_secs(5), 2);
+        assert_eq!((retry.not_before(2, now), retry.not_before(1, now)), (Some(now + Duration::from_secs(5)), None));
+        let mut other = Retry::default();
+        other.wait_with(&retry, 7);
+        assert_eq!(other.not_before(7, now), Some(now + Duration::from_secs(5)));
+        other.end_pause();
+        assert_eq!(other.not_before(7, now), None);
     }
 
     #[test]

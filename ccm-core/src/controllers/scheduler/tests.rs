@@ -13,6 +13,26 @@ enum P {
     Paced,
 }
 
+/// Two priorities that share what is reserved for the second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Pooled {
+    First,
+    Second,
+    Mass,
+}
+
+impl Priority for Pooled {
+    const ALL: &'static [Self] = &[Self::First, Self::Second, Self::Mass];
+
+    fn pool(self) -> Self {
+        if self == Self::First { Self::Second } else { self }
+    }
+
+    fn reserved(self, limit: usize, _waits: bool) -> usize {
+        if self == Self::Second { limit / 4 } else { 0 }
+    }
+}
+
 const PACE: Duration = Duration::from_millis(100);
 
 impl Priority for P {
@@ -37,7 +57,7 @@ struct Model {
     now: Instant,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 enum Op {
     Need(u8, P),
     End(usize),
@@ -228,4 +248,35 @@ fn one_call_probes_after_a_rate_limit_and_its_answer_lets_all_begin() {
     assert_eq!(model.running.len(), 1);
     model.apply(Op::End(0));
     assert_eq!(model.running.len(), 5);
+}
+
+#[test]
+fn calls_of_before_a_refusal_do_not_keep_the_probe_waiting() {
+    let keys: Vec<_> = (0..6).map(|n| n.to_string()).collect();
+    let mut model = named(&keys.iter().map(|key| (key.as_str(), P::High)).collect::<Vec<_>>());
+    model.turn();
+    model.apply(Op::RateLimited(0));
+    assert_eq!(model.running.len(), 5);
+    model.apply(Op::Pass(1000));
+    assert_eq!(model.running.len(), 6, "one probes beside those that began before");
+    model.apply(Op::Need(50, P::High));
+    assert_eq!(model.running.len(), 6, "and no other begins");
+}
+
+#[test]
+fn priorities_of_one_pool_share_its_reserved_places() {
+    let (mut scheduler, now) = (Scheduler::default(), Instant::now());
+    let begun = |scheduler: &mut Scheduler<Pooled>| {
+        std::iter::from_fn(|| {
+            let (key, priority) = scheduler.next(8, now)?;
+            scheduler.begin(&key, priority, now);
+            Some(priority)
+        })
+        .count()
+    };
+    (0..20).for_each(|n| scheduler.queue(&Key::from(format!("m{n}")), Pooled::Mass));
+    assert_eq!(begun(&mut scheduler), 6, "a quarter of 8 is kept");
+    scheduler.queue(&Key::from("first"), Pooled::First);
+    scheduler.queue(&Key::from("second"), Pooled::Second);
+    assert_eq!(begun(&mut scheduler), 2);
 }

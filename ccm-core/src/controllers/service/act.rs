@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::decide::{adopt, annotations, failing, pending, removed};
+use super::decide::{annotations, failed, in_desired_state, in_progress, removed};
 use crate::cluster::patch::{ServicePatch, ServiceWriter, StatusPatch, WriteError};
 use crate::model::load_balancer::Ensured;
 use crate::model::service::Service;
@@ -14,41 +14,41 @@ use crate::provider::ProviderError;
 /// How often a Service that keeps changing is tried before it has to wait.
 const ATTEMPTS: u32 = 5;
 
-/// Adds the finalizer, and notes which class it stands for.
-pub async fn hold(writer: &ServiceWriter, service: &Service) -> Result<Service, WriteError> {
+/// Adds the finalizer, and an annotation of the class that it stands for.
+pub async fn add_finalizer(writer: &ServiceWriter, service: &Service) -> Result<Service, WriteError> {
     let class = service.load_balancer_class.clone().unwrap_or_default();
-    let note = (names::annotations::LOAD_BALANCER_CLASS.to_owned(), Some(class));
-    writer.patch(service, &ServicePatch { finalizer: Some(true), annotations: BTreeMap::from([note]) }).await
+    let noted = (names::annotations::LOAD_BALANCER_CLASS.to_owned(), Some(class));
+    writer.patch(service, &ServicePatch { finalizer: Some(true), annotations: BTreeMap::from([noted]) }).await
 }
 
 /// What is written for an answer.
 #[derive(Clone, Copy, Debug)]
-pub enum Deed<'answer> {
-    /// All is as asked: annotations, then the status, which says that all is done.
-    Settle(&'answer Ensured),
+pub enum Write<'answer> {
+    /// The load balancer is in the desired state: the status with the annotations, in one write.
+    InDesiredState(&'answer Ensured),
     /// Just annotations.
-    Annotate(&'answer BTreeMap<String, String>),
+    Annotations(&'answer BTreeMap<String, String>),
     /// The load balancer is gone: the status, then the finalizer, with which the Service may vanish.
-    Release {
-        /// Somebody else needs the finalizer.
+    RemoveFinalizer {
+        /// Another controller needs the finalizer.
         keeps_finalizer: bool,
     },
     /// The cloud is at work, in these words.
-    Wait(&'answer str),
-    /// It failed.
-    Fail(&'answer ProviderError),
+    InProgress(&'answer str),
+    /// The call failed.
+    Failed(&'answer ProviderError),
 }
 
 /// Writes what follows from an answer. Answers the Service as it is then. Where the provider has gone since it answered, the write
-/// waits until it is there again; the end of the term drops it.
-pub async fn act(writer: &ServiceWriter, service: &Service, deed: Deed<'_>) -> Result<Service, WriteError> {
+/// waits until the provider is there again; the end of the term drops it.
+pub async fn act(writer: &ServiceWriter, service: &Service, write: Write<'_>) -> Result<Service, WriteError> {
     let mut latest = service.clone();
-    if !matches!(deed, Deed::Fail(_) | Deed::Release { .. }) {
+    if !matches!(write, Write::Failed(_) | Write::RemoveFinalizer { .. }) {
         let epoch = writer.gate().check_lease()?;
         writer.gate().opened(epoch).await?;
     }
     for _ in 0..ATTEMPTS {
-        match attempt(writer, &latest, deed).await {
+        match attempt(writer, &latest, write).await {
             Err(WriteError::Conflict) => latest = read_again(writer, service).await?,
             written => return written,
         }
@@ -56,24 +56,21 @@ pub async fn act(writer: &ServiceWriter, service: &Service, deed: Deed<'_>) -> R
     Err(WriteError::Conflict)
 }
 
-async fn attempt(writer: &ServiceWriter, service: &Service, deed: Deed<'_>) -> Result<Service, WriteError> {
+async fn attempt(writer: &ServiceWriter, service: &Service, write: Write<'_>) -> Result<Service, WriteError> {
     let now = Timestamp::now();
-    match deed {
-        Deed::Settle(ensured) => {
-            let service = write(writer, service, &adopt(service, ensured, now).0).await?;
-            write_status(writer, &service, &adopt(&service, ensured, now).1).await
-        }
-        Deed::Annotate(wanted) => write(writer, service, &annotations(service, wanted)).await,
-        Deed::Release { keeps_finalizer } => {
+    match write {
+        Write::InDesiredState(ensured) => write_status(writer, service, &in_desired_state(service, ensured, now)).await,
+        Write::Annotations(wanted) => write_metadata(writer, service, &annotations(service, wanted)).await,
+        Write::RemoveFinalizer { keeps_finalizer } => {
             let service = write_status(writer, service, &removed(service, keeps_finalizer).0).await?;
-            write(writer, &service, &removed(&service, keeps_finalizer).1).await
+            write_metadata(writer, &service, &removed(&service, keeps_finalizer).1).await
         }
-        Deed::Wait(message) => write_status(writer, service, &pending(service, message, now)).await,
-        Deed::Fail(error) => write_status(writer, service, &failing(service, error, now)).await,
+        Write::InProgress(message) => write_status(writer, service, &in_progress(service, message, now)).await,
+        Write::Failed(error) => write_status(writer, service, &failed(service, error, now)).await,
     }
 }
 
-async fn write(writer: &ServiceWriter, service: &Service, patch: &ServicePatch) -> Result<Service, WriteError> {
+async fn write_metadata(writer: &ServiceWriter, service: &Service, patch: &ServicePatch) -> Result<Service, WriteError> {
     if patch.is_empty() { Ok(service.clone()) } else { writer.patch(service, patch).await }
 }
 

@@ -1,63 +1,61 @@
-//! What to do about one Service. Pure: whatever is decided follows from [`Observed`] and a time.
+//! What to do about one Service. Pure: every decision follows from [`Observed`] and a time.
 //!
-//! Who gets a load balancer and when one is changed are Go's rules. A load balancer is removed only for a Service that says
-//! so itself (it is being deleted, or is of another type now) while it holds our finalizer; never because something is absent.
+//! Which Service gets a load balancer and when one is changed are upstream's rules. A load balancer is removed only for a Service that
+//! says so itself (it is being deleted, or is of another type now) while it has our finalizer; never because something is absent.
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use super::observe::{Applied, Failed, Known, Observed, Turn};
+use super::memory::Definition;
+use super::observe::Observed;
+use super::priority::Priority;
 use super::targets::Targets;
-use crate::config::services::Drift;
 use crate::model::provider_info::Capability;
 use crate::model::service::Service;
-use crate::model::target::TargetSet;
 use crate::names;
 
-mod class;
+mod ownership;
 mod settle;
 #[cfg(test)]
 mod tests;
 
-pub use class::{Classes, Standing, standing};
-pub use settle::{adopt, annotations, failing, pending, removed};
+pub use ownership::{Classes, Ownership, ownership};
+pub use settle::{annotations, failed, in_desired_state, in_progress, removed};
 
 /// The next step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Nothing: it is as asked, or not ours.
+    /// Nothing: it is in the desired state, or not ours.
     Nothing,
     /// Nothing, although it is ours.
-    Frozen(Frozen),
-    /// Nothing for this long: the targets have just vanished.
-    Wait(Duration),
-    /// Nothing until its pause is over.
-    Rest,
-    /// Remove the load balancer, then the finalizer unless it is another's too.
+    LeftUnmanaged(LeftUnmanaged),
+    /// Nothing before this time.
+    NotBefore(Instant),
+    /// Remove the load balancer, then the finalizer unless another controller needs it.
     Delete {
         /// Another controller's class is asked for now, and its controller shares our finalizer.
         keeps_finalizer: bool,
         /// How urgent that is.
-        lane: Lane,
+        priority: Priority,
     },
-    /// Make the load balancer be as asked.
+    /// Make the load balancer be in the desired state.
     Ensure {
         /// With these targets.
-        set: TargetSet,
+        targets: Targets,
         /// How urgent that is.
-        lane: Lane,
+        priority: Priority,
     },
     /// Give the load balancer the present targets.
-    Update {
+    UpdateTargets {
         /// How urgent that is.
-        lane: Lane,
+        priority: Priority,
     },
     /// Ask what Ensure would do.
-    Check(Purpose),
+    Plan(Purpose),
 }
 
-/// Why a Service of ours is left alone.
+/// Why a Service of ours is left unmanaged.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Frozen {
+pub enum LeftUnmanaged {
     /// Its class is not served any more.
     Class(String),
     /// The provider serves no load balancers.
@@ -69,47 +67,38 @@ pub enum Frozen {
 pub enum Purpose {
     /// This process has not seen the load balancer yet.
     Restart,
-    /// It may have been changed behind our back.
+    /// Something other than this controller may have changed it.
     Drift,
 }
 
-/// What goes first when there is more to do than the provider takes at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Lane {
-    /// Somebody changed, made or deleted a Service.
-    Change,
-    /// Nodes came or went, for all Services at once.
-    Targets,
-    /// What was begun before goes on: the cloud has been at work, or failed.
-    Again,
-    /// Nothing is known to be wrong; it is looked at.
-    Check,
-    /// Nothing is known to be wrong, and looking is done by writing: one at a time, with a pause after each.
-    Paced,
-}
-
 impl Step {
-    /// In which lane it waits; `None` if there is nothing to wait for.
-    pub fn lane(&self) -> Option<Lane> {
+    /// How urgent it is; `None` if there is nothing to do now.
+    pub fn priority(&self) -> Option<Priority> {
         match self {
-            Self::Nothing | Self::Frozen(_) | Self::Wait(_) | Self::Rest => None,
-            Self::Delete { lane, .. } | Self::Ensure { lane, .. } | Self::Update { lane } => Some(*lane),
-            Self::Check(_) => Some(Lane::Check),
+            Self::Nothing | Self::LeftUnmanaged(_) | Self::NotBefore(_) => None,
+            Self::Delete { priority, .. } | Self::Ensure { priority, .. } | Self::UpdateTargets { priority } => Some(*priority),
+            Self::Plan(_) => Some(Priority::Check),
         }
     }
 }
 
 /// What to do now.
 pub fn decide(observed: &Observed, now: Instant) -> Step {
-    match standing(&observed.service, &observed.classes) {
-        Standing::NotOurs => Step::Nothing,
-        Standing::ClassNotServed(class) => Step::Frozen(Frozen::Class(class)),
-        Standing::Wanted if !serves(observed) && !unfinished(observed) => Step::Nothing,
-        Standing::Wanted | Standing::Unneeded { .. } if !serves(observed) => Step::Frozen(Frozen::Unsupported),
-        Standing::Wanted if observed.turn == Turn::Pause => paused(observed, now),
-        Standing::Unneeded { .. } if observed.turn == Turn::Pause => Step::Rest,
-        Standing::Unneeded { keeps_finalizer } => Step::Delete { keeps_finalizer, lane: new_or_again(observed) },
-        Standing::Wanted => wanted(observed, now),
+    let pause = observed.memory.definition_pause(&observed.service, now);
+    match (ownership(&observed.service, &observed.classes), pause) {
+        (Ownership::NotOurs, _) => Step::Nothing,
+        (Ownership::ClassNotServed(class), _) => Step::LeftUnmanaged(LeftUnmanaged::Class(class)),
+        (Ownership::Wanted, _) if !serves(observed) && !is_unfinished(observed) => Step::Nothing,
+        (Ownership::Wanted | Ownership::Unneeded { .. }, _) if !serves(observed) => {
+            Step::LeftUnmanaged(LeftUnmanaged::Unsupported)
+        }
+        (Ownership::Wanted, Some(until)) => paused(observed, until, now),
+        (Ownership::Wanted, None) => wanted(observed, now),
+        (Ownership::Unneeded { .. }, Some(until)) => Step::NotBefore(until),
+        (Ownership::Unneeded { keeps_finalizer }, None) => {
+            let priority = if is_repeated(observed) { Priority::Again } else { Priority::Deletion };
+            Step::Delete { keeps_finalizer, priority }
+        }
     }
 }
 
@@ -118,91 +107,92 @@ fn serves(observed: &Observed) -> bool {
 }
 
 /// Whether something would be done about a wanted load balancer.
-fn unfinished(observed: &Observed) -> bool {
-    match &observed.known {
-        Known::Applied(applied) => applied.fingerprint != fingerprint(&observed.service),
-        _ => observed.changed || !has_load_balancer(&observed.service),
+fn is_unfinished(observed: &Observed) -> bool {
+    match observed.memory.definition {
+        Definition::InDesiredState { fingerprint: made_for, .. } => made_for != fingerprint(&observed.service),
+        _ => observed.is_changed() || !has_load_balancer(&observed.service),
     }
 }
 
-fn new_or_again(observed: &Observed) -> Lane {
-    match observed.known {
-        Known::Doubt | Known::Failed(_) if !observed.changed => Lane::Again,
-        _ => Lane::Change,
-    }
+/// Whether a call that failed, or that the cloud is at work on, is made again, and the user has changed nothing since.
+fn is_repeated(observed: &Observed) -> bool {
+    matches!(observed.memory.definition, Definition::Unknown | Definition::Refused) && !observed.is_changed()
 }
 
-/// While the whole is left alone for a time: one refused annotation must not leave a load balancer with dead targets.
-fn paused(observed: &Observed, now: Instant) -> Step {
-    let (Known::Failed(Failed { refused: true, applied, tried }), targets) = (&observed.known, &observed.targets) else {
-        return Step::Rest;
-    };
-    let called_for = applied.as_ref().is_none_or(|applied| calls_for(applied, targets));
-    if !called_for || tried.as_ref() == Some(&targets.set) || !holds_addresses(&observed.service) {
-        return Step::Rest;
+/// While Ensure, a deletion or a plan waits. One refused annotation must not leave a load balancer with dead targets: where the cloud
+/// is there and refuses Ensure, targets follow the nodes meanwhile.
+fn paused(observed: &Observed, until: Instant, now: Instant) -> Step {
+    let (memory, targets) = (&observed.memory, &observed.targets);
+    let follows = memory.definition == Definition::Refused && has_addresses(&observed.service);
+    if !follows || !memory.targets.calls_for(targets) {
+        return Step::NotBefore(until);
     }
-    targets.doubt(now).map_or(Step::Update { lane: Lane::Targets }, Step::Wait)
+    let tried = memory.targets_retry.not_before(targets.retry_key(), now);
+    match targets.empty_target_grace(now).max(tried) {
+        Some(at) => Step::NotBefore(at.min(until)),
+        None => Step::UpdateTargets { priority: Priority::Targets },
+    }
 }
 
 fn wanted(observed: &Observed, now: Instant) -> Step {
-    let (service, targets) = (&observed.service, &observed.targets);
-    let doubt = targets.doubt(now);
-    match &observed.known {
-        Known::Elsewhere(seen) if *seen == fingerprint(service) => Step::Nothing,
+    let (service, memory, targets) = (&observed.service, &observed.memory, &observed.targets);
+    let grace = targets.empty_target_grace(now);
+    let had = memory.targets.had.as_ref();
+    match memory.definition {
+        Definition::ImplementedElsewhere { fingerprint: said_for } if said_for == fingerprint(service) => Step::Nothing,
         // Without our finalizer the load balancer would be left behind some day.
-        Known::Applied(applied) if applied.fingerprint != fingerprint(service) || !service.has_finalizer() => {
-            let set = if doubt.is_some() { &applied.set } else { &targets.set };
-            Step::Ensure { set: set.clone(), lane: Lane::Change }
+        Definition::InDesiredState { fingerprint: made_for, .. }
+            if made_for != fingerprint(service) || !service.has_finalizer() =>
+        {
+            let targets = had.filter(|_| grace.is_some()).unwrap_or(targets).clone();
+            Step::Ensure { targets, priority: Priority::Change }
         }
-        Known::Applied(applied) if calls_for(applied, targets) => {
-            let lane = if applied.unsure { Lane::Again } else { Lane::Targets };
-            doubt.filter(|_| !applied.set.is_empty()).map_or(Step::Update { lane }, Step::Wait)
+        Definition::InDesiredState { .. } if memory.targets.calls_for(targets) => {
+            let priority = if memory.targets.unsure { Priority::Again } else { Priority::Targets };
+            let grace = grace.filter(|_| had.is_some_and(|had| !had.set.is_empty()));
+            grace.map_or(Step::UpdateTargets { priority }, Step::NotBefore)
         }
-        Known::Applied(_) if observed.turn == Turn::Check && observed.drift != Drift::Off && observed.plans => {
-            Step::Check(Purpose::Drift)
-        }
-        Known::Applied(_) => Step::Nothing,
-        _ => first(observed, doubt),
+        Definition::InDesiredState { .. } => match memory.check_at.filter(|_| observed.has_plans()) {
+            Some(at) if at <= now => Step::Plan(Purpose::Drift),
+            at => at.map_or(Step::Nothing, Step::NotBefore),
+        },
+        _ => unsettled(observed, grace),
     }
 }
 
-/// Whether load balancers that were made of these targets are to be given the present ones: where nodes came or went, or where
-/// one that was left out because it was about to go has stayed after all.
-fn calls_for(applied: &Applied, targets: &Targets) -> bool {
-    let differ = applied.set != targets.set;
-    applied.unsure || (differ && (applied.trigger != targets.trigger || !applied.set.contains(&targets.set)))
-}
-
-/// A load balancer of which this process does not know how it is.
-fn first(observed: &Observed, doubt: Option<Duration>) -> Step {
+/// A load balancer that is not known to be in the desired state.
+fn unsettled(observed: &Observed, grace: Option<Instant>) -> Step {
     let service = &observed.service;
-    if let Some(left) = doubt.filter(|_| holds_addresses(service)) {
-        return Step::Wait(left);
+    if let Some(until) = grace.filter(|_| has_addresses(service)) {
+        return Step::NotBefore(until);
     }
-    let ensure = |lane| Step::Ensure { set: observed.targets.set.clone(), lane };
-    match observed.known {
-        _ if observed.changed => ensure(Lane::Change),
-        Known::Differs => ensure(Lane::Targets),
-        Known::Nothing if has_load_balancer(service) && observed.plans => Step::Check(Purpose::Restart),
-        Known::Nothing if !has_load_balancer(service) => ensure(Lane::Change),
-        Known::Nothing | Known::InTurn => ensure(if observed.nodes_changed { Lane::Targets } else { Lane::Paced }),
-        _ => ensure(new_or_again(observed)),
+    let ensure = |priority| Step::Ensure { targets: observed.targets.clone(), priority };
+    let in_turn = if observed.nodes_changed() { Priority::Targets } else { Priority::Paced };
+    match observed.memory.definition {
+        _ if observed.is_changed() => ensure(Priority::Change),
+        Definition::Differs => ensure(Priority::Targets),
+        Definition::NeverEnsured if !has_load_balancer(service) => ensure(Priority::Change),
+        Definition::NeverEnsured if observed.has_plans() => Step::Plan(Purpose::Restart),
+        Definition::NeverEnsured | Definition::InTurn => ensure(in_turn),
+        _ if is_repeated(observed) => ensure(Priority::Again),
+        _ => ensure(Priority::Change),
     }
 }
 
-/// Whether somebody brought it to its end before: its condition says so. Go's controller leaves none, but addresses.
+/// Whether it was in the desired state before this process began: its condition says so. Upstream's controller leaves none, but
+/// addresses.
 fn has_load_balancer(service: &Service) -> bool {
     let settled = service.condition.as_ref().map_or(!service.status.ingress.is_empty(), |condition| condition.ready);
     service.has_finalizer() && settled
 }
 
-/// Whether traffic may depend on it, however it stands.
-fn holds_addresses(service: &Service) -> bool {
+/// Whether traffic may depend on it.
+fn has_addresses(service: &Service) -> bool {
     service.has_finalizer() && !service.status.ingress.is_empty()
 }
 
-/// Of what a load balancer is made, but for its targets: as long as it is the same, Ensure has nothing new to say. These are
-/// the fields by which Go's controller decides, and the class.
+/// Of what a load balancer is made, but for its targets: as long as it is the same, there is no reason for Ensure. These are the
+/// fields by which upstream's controller decides, and the class.
 pub fn fingerprint(service: &Service) -> u64 {
     let annotations = service.annotations.iter().filter(|(key, _)| *key != names::annotations::LOAD_BALANCER_CLASS);
     let mut hasher = DefaultHasher::new();
@@ -214,8 +204,8 @@ pub fn fingerprint(service: &Service) -> u64 {
     hasher.finish()
 }
 
-/// What a pause after a failure is bound to: it ends when a person has changed something, and not when a node has,
-/// or when we have added our finalizer or written the status.
+/// What a pause after a failure is bound to: it ends when a person has changed something, and not when a node has, or when we have
+/// added our finalizer or written the status.
 pub fn seen(service: &Service) -> u64 {
     let mut hasher = DefaultHasher::new();
     (fingerprint(service), service.deleted_at.is_some()).hash(&mut hasher);

@@ -1,7 +1,8 @@
-//! Tells people what becomes of a Service's load balancer: events, each failure once, a log line, metrics. The condition is
-//! written by `act`, since it is a write to the Service.
-use super::decide::Frozen;
+//! Reports what becomes of a Service's load balancer: events, each failure once, a log line, metrics. `act` writes the condition, since
+//! that is a write to the Service.
+use super::decide::LeftUnmanaged;
 use crate::cluster::events::{Events, Grade, Note};
+use crate::cluster::patch::WriteError;
 use crate::model::instance::Warning;
 use crate::model::service::Service;
 use crate::names::events;
@@ -10,17 +11,26 @@ use crate::telemetry::cloud_health::CloudHealth;
 use crate::telemetry::event_dedup::EventDedup;
 use crate::telemetry::metrics::ServiceMetrics;
 
-/// Tells, and remembers what it told.
+/// What a call does, for people: the reason of the event if it fails, and words for its message.
+pub type Doing = (&'static str, &'static str);
+/// Ensure.
+pub const SYNCING: Doing = (events::SYNC_LOAD_BALANCER_FAILED, "syncing");
+/// An update of the targets.
+pub const UPDATING: Doing = (events::UPDATE_LOAD_BALANCER_FAILED, "updating the hosts of the");
+/// A deletion.
+pub const DELETING: Doing = (events::SYNC_LOAD_BALANCER_FAILED, "deleting");
+
+/// Sends events, and remembers which were sent.
 pub struct Status {
     events: Events,
     metrics: ServiceMetrics,
     cloud: CloudHealth,
-    /// By reason, and what the remark is about.
+    /// By reason, and what the event is about.
     sent: EventDedup<(String, String)>,
 }
 
 impl Status {
-    /// Nothing has been told yet.
+    /// Nothing was sent yet.
     pub fn new(events: Events, metrics: ServiceMetrics, cloud: CloudHealth) -> Self {
         Self { events, metrics, cloud, sent: EventDedup::default() }
     }
@@ -31,17 +41,17 @@ impl Status {
         self.once(service, Grade::Normal, events::ENSURING_LOAD_BALANCER, "Ensuring load balancer", "");
     }
 
-    /// It is as asked. What went wrong before is mended; should it go wrong again, that is news.
+    /// It is in the desired state. What failed before is over; a failure after this is new.
     pub fn ensured(&self, service: &Service, targets: usize) {
         self.forget(&service.key());
-        tracing::info!(service = service.key(), targets, "a load balancer is as asked");
+        tracing::info!(service = service.key(), targets, "a load balancer is in the desired state");
         self.normal(service, events::ENSURED_LOAD_BALANCER, "Ensured load balancer");
         self.without_targets(service, targets);
     }
 
-    /// It has other targets now; `mends` says whether all is well with that.
-    pub fn updated(&self, service: &Service, targets: usize, mends: bool) {
-        if mends {
+    /// It has other targets now; `fixes` says whether it is in the desired state with that.
+    pub fn updated(&self, service: &Service, targets: usize, fixes: bool) {
+        if fixes {
             self.forget(&service.key());
         }
         tracing::debug!(service = service.key(), targets, "a load balancer has other targets");
@@ -64,8 +74,8 @@ impl Status {
         self.normal(service, events::DELETED_LOAD_BALANCER, "Deleted load balancer");
     }
 
-    /// A call failed. The same reason is told once until something succeeds, whatever its words.
-    pub fn failed(&self, service: &Service, event: &'static str, doing: &str, error: &ProviderError) {
+    /// A call failed. The same reason is one event until something succeeds, whatever its words.
+    pub fn failed(&self, service: &Service, (event, doing): Doing, error: &ProviderError) {
         tracing::debug!(service = service.key(), reason = error.reason, error = error.message, "{doing} failed");
         self.cloud.called(&service.key(), Some(error));
         self.once(service, Grade::Warning, event, &format!("Error {doing} load balancer: {error}"), &error.reason);
@@ -76,37 +86,31 @@ impl Status {
         self.cloud.called(&service.key(), None);
     }
 
-    /// A look that changes nothing failed. Where that says something about all, readiness does.
-    pub fn looked_in_vain(&self, service: &Service, error: &ProviderError) {
+    /// A plan failed, which changes nothing. Readiness says so where the reason concerns all.
+    pub fn plan_failed(&self, service: &Service, error: &ProviderError) {
         tracing::debug!(service = service.key(), reason = error.reason, error = error.message, "a plan failed");
         self.cloud.called(&service.key(), Some(error));
     }
 
     /// The API server refused a write that belongs to a call.
-    pub fn not_written(&self, service: &Service, event: &'static str, doing: &str, error: &kube::Error) {
-        self.once(
-            service,
-            Grade::Warning,
-            event,
-            &format!("Error {doing} load balancer: the Service was not written: {error}"),
-            "write",
-        );
+    pub fn not_written(&self, service: &Service, (event, doing): Doing, error: &WriteError) {
+        let message = format!("Error {doing} load balancer: the Service was not written: {error}");
+        self.once(service, Grade::Warning, event, &message, "write");
     }
 
     /// What the provider wants the user to know although the call succeeded.
     pub fn warned(&self, service: &Service, warnings: &[Warning]) {
         for Warning { reason, message } in warnings {
-            let news = self.is_news(service, reason, message);
-            if news {
+            if self.is_new(service, reason, message) {
                 self.publish(service, Grade::Warning, reason.clone(), message.clone());
             }
         }
     }
 
-    /// A Service of ours is left alone.
-    pub fn frozen(&self, service: &Service, why: &Frozen) {
+    /// A Service of ours is left unmanaged.
+    pub fn left_unmanaged(&self, service: &Service, why: &LeftUnmanaged) {
         match why {
-            Frozen::Class(class) => {
+            LeftUnmanaged::Class(class) => {
                 let class = if class.is_empty() { "the default class".to_owned() } else { format!("class {class:?}") };
                 let message = format!(
                     "The load balancer stays as it is: {class} is not served any more; add it to --load-balancer-classes (or set \
@@ -114,14 +118,14 @@ impl Status {
                 );
                 self.once(service, Grade::Warning, events::LOAD_BALANCER_CLASS_NOT_SERVED, &message, "");
             }
-            Frozen::Unsupported => {
+            LeftUnmanaged::Unsupported => {
                 let message = "The provider does not serve load balancers: everything stays as it is until one does";
                 self.once(service, Grade::Warning, events::LOAD_BALANCERS_UNSUPPORTED, message, "");
             }
         }
     }
 
-    /// The cloud differs from what was asked.
+    /// The load balancer differs from the desired state.
     pub fn drifted(&self, service: &Service, changes: &[String], repair: bool) {
         self.metrics.drift_found.inc();
         let what = changes.join("; ");
@@ -130,7 +134,7 @@ impl Status {
         self.once(service, Grade::Warning, events::LOAD_BALANCER_DRIFT, &message, &what);
     }
 
-    /// The Service is gone, or whatever was wrong is mended.
+    /// The Service is gone, or nothing is wrong any more.
     pub fn forget(&self, key: &str) {
         self.sent.forget(key);
         self.cloud.forget(key);
@@ -148,7 +152,7 @@ impl Status {
     }
 
     fn once(&self, service: &Service, grade: Grade, reason: &'static str, message: &str, about: &str) {
-        if self.is_news(service, reason, about) {
+        if self.is_new(service, reason, about) {
             if grade == Grade::Warning {
                 tracing::warn!(service = service.key(), reason, "{message}");
             }
@@ -156,7 +160,7 @@ impl Status {
         }
     }
 
-    fn is_news(&self, service: &Service, reason: &str, about: &str) -> bool {
+    fn is_new(&self, service: &Service, reason: &str, about: &str) -> bool {
         self.sent.is_new(&service.key(), &service.uid, (reason.to_owned(), about.to_owned()))
     }
 

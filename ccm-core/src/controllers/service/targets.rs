@@ -1,5 +1,6 @@
-//! Which nodes load balancers may send traffic to, and whether that has changed. The rules are Go's. Pure: time is an argument.
+//! Which nodes load balancers may send traffic to, and whether that has changed. The rules are upstream's. Pure: time is an argument.
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -8,46 +9,66 @@ use crate::model::provider_info::ProviderInfo;
 use crate::model::target::{Target, TargetSet};
 use crate::names::{labels, taints};
 
+pub mod feed;
 #[cfg(test)]
 mod tests;
 
 /// For how long there must have been no target before a load balancer loses its last one.
-pub const EMPTY_FOR: Duration = Duration::from_secs(30);
+pub const EMPTY_TARGET_GRACE: Duration = Duration::from_secs(30);
 
 /// Whether a node is a target now.
 pub fn is_eligible(node: &Node) -> bool {
     node.deleted_at.is_none() && is_included(node) && !node.has_taint(taints::TO_BE_DELETED)
 }
 
-/// Whether nobody excluded the node by its label. A value that is no boolean excludes it, as in Go.
+/// Whether no label excludes the node. A value that is no boolean excludes it, as upstream.
 pub fn is_included(node: &Node) -> bool {
     let excluded = node.labels.get(labels::EXCLUDE_FROM_LOAD_BALANCERS).map(String::as_str);
     matches!(excluded, None | Some("0" | "f" | "F" | "false" | "FALSE" | "False"))
 }
 
 /// The targets at one time. Clones share them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Targets {
-    /// What has to change before load balancers are given other targets. It covers nodes that are about to go: those are
-    /// left out whenever something else is applied, and are no reason by themselves, so that their connections can drain.
-    pub trigger: Arc<str>,
+    /// The hash of all candidates, which include nodes that are about to go. Such a node is left out whenever something else is
+    /// applied, and is no reason by itself to apply anything, so that its connections can drain.
+    pub candidates: Arc<str>,
     /// The targets.
     pub set: TargetSet,
+    /// How many times a node has entered the set. Comparing two of these tells without a look at the nodes whether one was added.
+    pub additions: u64,
     /// Since when there is none.
     pub empty_since: Option<Instant>,
 }
 
 impl Targets {
-    /// How long an empty set has yet to stay empty before it is believed.
-    pub fn doubt(&self, now: Instant) -> Option<Duration> {
-        let since = self.empty_since?;
-        EMPTY_FOR.checked_sub(now.saturating_duration_since(since)).filter(|left| !left.is_zero())
+    /// No targets, while none were asked for.
+    pub fn none() -> Self {
+        Self { candidates: Arc::from(""), set: TargetSet::new([]), additions: 0, empty_since: None }
+    }
+
+    /// Until when an empty set takes no load balancer its targets: a watch that shows no node may be wrong.
+    pub fn empty_target_grace(&self, now: Instant) -> Option<Instant> {
+        self.empty_since.map(|since| since + EMPTY_TARGET_GRACE).filter(|until| *until > now)
+    }
+
+    /// What the pause of an attempt with these targets is bound to.
+    pub fn retry_key(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.set.hash().hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// Whether a load balancer that was given `had` is to be given these: where candidates came, went or changed, or where a node that
+    /// was left out because it was about to go has stayed after all.
+    pub fn replace(&self, had: &Self) -> bool {
+        self.set != had.set && (self.candidates != had.candidates || self.additions != had.additions)
     }
 }
 
 /// Every included node that is not left unmanaged, reduced to what the provider reads.
 #[derive(Debug, Default)]
-pub struct Roster {
+pub struct Candidates {
     entries: BTreeMap<String, Entry>,
     empty_since: Option<Instant>,
 }
@@ -58,14 +79,14 @@ struct Entry {
     eligible: bool,
 }
 
-impl Roster {
-    /// A roster of these nodes.
+impl Candidates {
+    /// The candidates among these nodes.
     pub fn new<'node>(nodes: impl IntoIterator<Item = &'node Node>, provider: &ProviderInfo) -> Self {
-        let mut roster = Self::default();
+        let mut candidates = Self::default();
         for node in nodes {
-            roster.see(&node.name, Some(node), provider);
+            candidates.see(&node.name, Some(node), provider);
         }
-        roster
+        candidates
     }
 
     /// Takes a node as it is now, or that it is gone; says whether that changes anything.
@@ -80,15 +101,16 @@ impl Roster {
         true
     }
 
-    /// The targets as they are now.
-    pub fn targets(&mut self, now: Instant) -> Targets {
+    /// The targets as they are now, where they were `before`.
+    pub fn targets(&mut self, before: &Targets, now: Instant) -> Targets {
         let set = TargetSet::new(self.entries.values().filter(|entry| entry.eligible).map(|entry| entry.target.clone()));
-        let trigger = if self.entries.values().all(|entry| entry.eligible) {
+        let candidates = if self.entries.values().all(|entry| entry.eligible) {
             Arc::clone(set.hash())
         } else {
             Arc::clone(TargetSet::new(self.entries.values().map(|entry| entry.target.clone())).hash())
         };
         self.empty_since = set.is_empty().then(|| self.empty_since.unwrap_or(now));
-        Targets { trigger, set, empty_since: self.empty_since }
+        let additions = before.additions + u64::from(!before.set.contains(&set));
+        Targets { candidates, set, additions, empty_since: self.empty_since }
     }
 }

@@ -7,6 +7,7 @@ pub mod fixtures;
 mod go;
 mod go_nodes;
 mod life;
+mod limits;
 mod order;
 mod pauses;
 mod presence;

@@ -1,4 +1,4 @@
-//! What is written to a Service once the provider has answered. Whatever is as it should be already is not written.
+//! What is written to a Service once the provider has answered. What the Service has already is not written.
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
@@ -14,48 +14,50 @@ const READY: &str = "Ready";
 /// The condition's reason while the cloud is at work.
 const IN_PROGRESS: &str = "InProgress";
 
-/// The load balancer is as asked. Annotations are to be written before the status, which says that all is done.
-pub fn adopt(service: &Service, ensured: &Ensured, now: Timestamp) -> (ServicePatch, StatusPatch) {
-    let status = StatusPatch {
+/// The load balancer is in the desired state. The provider's annotations are written with the status, which says so.
+pub fn in_desired_state(service: &Service, ensured: &Ensured, now: Timestamp) -> StatusPatch {
+    let mut annotations = annotations(service, &ensured.extras.annotations).annotations;
+    annotations.extend(missing_class(service));
+    StatusPatch {
         load_balancer: (!same(&service.status, &ensured.status)).then(|| ensured.status.clone()),
         condition: condition(service, true, READY, "", now),
-    };
-    let mut patch = annotations(service, &ensured.extras.annotations);
-    patch.annotations.extend(missing_note(service));
-    (patch, status)
+        annotations,
+    }
 }
 
-/// A Service that was taken over holds the finalizer without our note of its class, and loses the class with its type.
-fn missing_note(service: &Service) -> Option<(String, Option<String>)> {
+/// A Service that was taken over has the finalizer without our annotation of its class, and loses the class with its type.
+fn missing_class(service: &Service) -> Option<(String, Option<String>)> {
     let class = service.load_balancer_class.clone()?;
     let noted = service.annotations.contains_key(names::annotations::LOAD_BALANCER_CLASS);
     (!noted).then(|| (names::annotations::LOAD_BALANCER_CLASS.to_owned(), Some(class)))
 }
 
-/// Those of the provider's annotations that the Service has not got.
+/// Those of the provider's annotations that the Service does not have.
 pub fn annotations(service: &Service, wanted: &BTreeMap<String, String>) -> ServicePatch {
-    let news = wanted.iter().filter(|(key, value)| service.annotations.get(*key) != Some(value));
-    ServicePatch { finalizer: None, annotations: news.map(|(key, value)| (key.clone(), Some(value.clone()))).collect() }
+    let missing = wanted.iter().filter(|(key, value)| service.annotations.get(*key) != Some(value));
+    ServicePatch { finalizer: None, annotations: missing.map(|(key, value)| (key.clone(), Some(value.clone()))).collect() }
 }
 
 /// The cloud is at work, in the provider's words.
-pub fn pending(service: &Service, message: &str, now: Timestamp) -> StatusPatch {
+pub fn in_progress(service: &Service, message: &str, now: Timestamp) -> StatusPatch {
     let message = if message.is_empty() { "the cloud is at work on the load balancer" } else { message };
-    StatusPatch { load_balancer: None, condition: condition(service, false, IN_PROGRESS, message, now) }
+    StatusPatch { condition: condition(service, false, IN_PROGRESS, message, now), ..StatusPatch::default() }
 }
 
 /// The provider refused, or could not.
-pub fn failing(service: &Service, error: &ProviderError, now: Timestamp) -> StatusPatch {
-    StatusPatch { load_balancer: None, condition: condition(service, false, &camel_case(&error.reason), &error.message, now) }
+pub fn failed(service: &Service, error: &ProviderError, now: Timestamp) -> StatusPatch {
+    let condition = condition(service, false, &camel_case(&error.reason), &error.message, now);
+    StatusPatch { condition, ..StatusPatch::default() }
 }
 
-/// The load balancer is gone: the status of a Service that stays, then its finalizer and our note of the class.
+/// The load balancer is gone: the status of a Service that stays, then its finalizer and our annotation of the class.
 pub fn removed(service: &Service, keeps_finalizer: bool) -> (StatusPatch, ServicePatch) {
     let stays = service.deleted_at.is_none();
     let status = StatusPatch {
         // Between our class and another's there was another type, with which the API server took our addresses away.
         load_balancer: (stays && !keeps_finalizer && !service.status.ingress.is_empty()).then(LoadBalancerStatus::default),
         condition: (stays && service.condition.is_some()).then_some(ConditionChange::Remove),
+        annotations: BTreeMap::new(),
     };
     let noted = service.annotations.contains_key(names::annotations::LOAD_BALANCER_CLASS);
     let patch = ServicePatch {

@@ -1,26 +1,32 @@
-//! What is decided, as tables. Rows name what differs from a Service that is as asked.
+//! What is decided, as tables. Rows name what differs from a Service in the desired state.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod go;
-mod standing;
+mod ownership;
 mod written;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::ownership::{Classes, Ownership, ownership};
 use super::*;
 use crate::cluster::scripted::service_model;
 use crate::cluster::view::Viewed;
-use crate::controllers::service::observe::Applied;
-use crate::controllers::service::targets::{EMPTY_FOR, Targets};
+use crate::config::services::Drift;
+use crate::controllers::scheduler::retry::Pause;
+use crate::controllers::service::PAUSES;
+use crate::controllers::service::memory::{Given, Memory};
+use crate::controllers::service::targets::{EMPTY_TARGET_GRACE, Targets};
 use crate::controllers::service::tests::fixtures::{finished, provider, with, without_plans};
 use crate::model::provider_info::ProviderInfo;
-use crate::model::target::Target;
+use crate::model::target::{Target, TargetSet};
 
-/// Targets of these names; `trigger` where it is not the set's own.
-fn targets(names: &[&str], trigger: Option<&str>) -> Targets {
+/// Targets of these names; the hash of all candidates where it is not the set's own.
+fn targets(names: &[&str], candidates: Option<&str>) -> Targets {
     let set = set(names);
-    Targets { trigger: trigger.map_or_else(|| Arc::clone(set.hash()), Arc::from), set, empty_since: None }
+    let candidates = candidates.map_or_else(|| Arc::clone(set.hash()), Arc::from);
+    Targets { candidates, set, additions: 0, empty_since: None }
 }
 
 fn set(names: &[&str]) -> TargetSet {
@@ -42,43 +48,87 @@ fn set(names: &[&str]) -> TargetSet {
 
 /// A Service as this controller leaves it, of which nothing is known yet, with two targets.
 fn observed(service: Value) -> Observed {
-    Observed {
-        service: Arc::new(Service::from_object(serde_json::from_value(service).unwrap())),
-        provider: Arc::new(provider()),
-        classes: Arc::new(Classes { listed: ["served".to_owned()].into(), default: true }),
-        targets: targets(&["n1", "n2"], None),
-        known: Known::Nothing,
-        changed: false,
-        nodes_changed: false,
-        turn: Turn::Usual,
-        plans: true,
-        drift: Drift::Report,
-    }
+    let service = Arc::new(Service::from_object(serde_json::from_value(service).unwrap()));
+    let targets = targets(&["n1", "n2"], None);
+    let mut memory = Memory::new(&service);
+    memory.see_targets(&targets);
+    let classes = Arc::new(Classes { listed: ["served".to_owned()].into(), default: true });
+    Observed { service, provider: Arc::new(provider()), classes, targets, memory, drift: Drift::Report }
 }
 
-/// It was made of the Service as it is and of these targets.
-fn applied(observed: &Observed, made_of: &Targets) -> Known {
-    Known::Applied(Applied {
-        fingerprint: fingerprint(&observed.service),
-        trigger: Arc::clone(&made_of.trigger),
-        set: made_of.set.clone(),
-        drifted: false,
-        unsure: false,
-    })
+/// The same, knowing this.
+fn knowing(definition: Definition, observed: Observed) -> Observed {
+    Observed { memory: Memory { definition, ..observed.memory.clone() }, ..observed }
 }
 
-/// The same, known to be as asked.
-fn as_asked(service: Value) -> Observed {
+/// The same, given these targets.
+fn given(had: Option<&Targets>, observed: Observed) -> Observed {
+    let targets = Given { had: had.cloned(), unsure: false };
+    Observed { memory: Memory { targets, ..observed.memory.clone() }, ..observed }
+}
+
+/// The same, with targets of which the end is not known.
+fn unsure(observed: Observed) -> Observed {
+    let targets = Given { unsure: true, ..observed.memory.targets.clone() };
+    Observed { memory: Memory { targets, ..observed.memory.clone() }, ..observed }
+}
+
+/// The same, after a user changed something.
+fn changed(observed: Observed) -> Observed {
+    Observed { memory: Memory { seen: !observed.memory.seen, ..observed.memory.clone() }, ..observed }
+}
+
+/// The same, while its pause lasts.
+fn pausing(observed: Observed) -> Observed {
+    let mut memory = observed.memory.clone();
+    memory.definition_retry.again(Pause::Exactly(PAUSE), seen(&observed.service), &PAUSES, Instant::now());
+    Observed { memory, ..observed }
+}
+
+fn without(observed: Observed) -> Observed {
+    Observed { provider: Arc::new(without_plans()), ..observed }
+}
+
+fn made(observed: &Observed) -> Definition {
+    Definition::InDesiredState { fingerprint: fingerprint(&observed.service), drifted: false }
+}
+
+/// It was made of the Service as it is, and of these targets.
+fn made_of(had: &Targets, observed: Observed) -> Observed {
+    given(Some(had), knowing(made(&observed), observed))
+}
+
+/// In the desired state.
+fn settled(service: Value) -> Observed {
     let observed = observed(service);
-    Observed { known: applied(&observed, &observed.targets), ..observed }
+    made_of(&observed.targets.clone(), observed)
 }
 
-fn ensure(names: &[&str], lane: Lane) -> Step {
-    Step::Ensure { set: set(names), lane }
+const PAUSE: Duration = Duration::from_hours(1);
+const UPDATE: Step = Step::UpdateTargets { priority: Priority::Targets };
+
+fn ensure(names: &[&str], priority: Priority) -> Step {
+    Step::Ensure { targets: targets(names, None), priority }
+}
+
+fn both(priority: Priority) -> Step {
+    ensure(&["n1", "n2"], priority)
 }
 
 fn now(observed: &Observed) -> Step {
     decide(observed, Instant::now())
+}
+
+fn is_paused(observed: &Observed) -> bool {
+    matches!(now(observed), Step::NotBefore(_))
+}
+
+fn deleted() -> Value {
+    with(finished("s"), |it| it["metadata"]["deletionTimestamp"] = json!("2024-05-06T07:08:09Z"))
+}
+
+fn retyped() -> Value {
+    with(finished("s"), |it| it["spec"]["type"] = json!("ClusterIP"))
 }
 
 /// Wanted, not begun.
@@ -90,7 +140,7 @@ fn fresh() -> Value {
     })
 }
 
-fn failed() -> Value {
+fn failing() -> Value {
     with(finished("s"), |it| it["status"]["conditions"][0]["status"] = json!("False"))
 }
 
@@ -115,229 +165,231 @@ fn other_port(service: Value) -> Value {
 }
 
 #[test]
-fn what_is_not_known_is_planned_where_it_was_finished_and_made_where_it_was_not() {
-    let both = &["n1", "n2"];
-    for (name, service, with_plans, without) in [
-        ("as we leave it", finished("s"), Step::Check(Purpose::Restart), ensure(both, Lane::Paced)),
-        ("as Go leaves it", without_condition(), Step::Check(Purpose::Restart), ensure(both, Lane::Paced)),
-        ("new", fresh(), ensure(both, Lane::Change), ensure(both, Lane::Change)),
-        ("without an address, which is as asked", without_address(), Step::Check(Purpose::Restart), ensure(both, Lane::Paced)),
-        ("held, and no more", just_held(), ensure(both, Lane::Change), ensure(both, Lane::Change)),
-        ("failing", failed(), ensure(both, Lane::Change), ensure(both, Lane::Change)),
+fn what_was_never_ensured_is_planned_where_it_was_finished_and_made_where_it_was_not() {
+    let plan = || Step::Plan(Purpose::Restart);
+    for (name, service, with_plans, without_them) in [
+        ("as we leave it", finished("s"), plan(), both(Priority::Paced)),
+        ("as upstream leaves it", without_condition(), plan(), both(Priority::Paced)),
+        ("new", fresh(), both(Priority::Change), both(Priority::Change)),
+        ("without an address, as the user wants it", without_address(), plan(), both(Priority::Paced)),
+        ("with the finalizer, and no more", just_held(), both(Priority::Change), both(Priority::Change)),
+        ("failing", failing(), both(Priority::Change), both(Priority::Change)),
     ] {
-        assert_eq!(now(&observed(service.clone())), with_plans, "{name}");
-        assert_eq!(now(&Observed { plans: false, ..observed(service) }), without, "{name}, without plans");
+        let it = observed(service);
+        assert_eq!(now(&it), with_plans, "{name}");
+        assert_eq!(now(&without(it.clone())), without_them, "{name}, without plans");
+        let unimplemented = Observed { memory: Memory { plans_unimplemented: true, ..it.memory.clone() }, ..it };
+        assert_eq!(now(&unimplemented), without_them, "{name}, without plans for this one");
     }
 }
 
 #[test]
 fn what_is_known_decides_for_a_finished_service() {
-    let both = &["n1", "n2"];
     let it = observed(finished("s"));
-    let elsewhere = Known::Elsewhere(fingerprint(&it.service));
-    for (known, step) in [
-        (Known::Doubt, ensure(both, Lane::Again)),
-        (Known::Failed(Failed::default()), ensure(both, Lane::Again)),
-        (Known::Differs, ensure(both, Lane::Targets)),
-        (Known::InTurn, ensure(both, Lane::Paced)),
-        (Known::Elsewhere(1), ensure(both, Lane::Change)),
-        (elsewhere, Step::Nothing),
-        (applied(&it, &it.targets), Step::Nothing),
-        (applied(&it, &targets(&["n1"], None)), Step::Update { lane: Lane::Targets }),
-        (applied(&it, &targets(&[], None)), Step::Update { lane: Lane::Targets }),
+    let elsewhere = |fingerprint| Definition::ImplementedElsewhere { fingerprint };
+    for (definition, step) in [
+        (Definition::Unknown, both(Priority::Again)),
+        (Definition::Refused, both(Priority::Again)),
+        (Definition::Differs, both(Priority::Targets)),
+        (Definition::InTurn, both(Priority::Paced)),
+        (elsewhere(1), both(Priority::Change)),
+        (elsewhere(fingerprint(&it.service)), Step::Nothing),
     ] {
-        assert_eq!(now(&Observed { known: known.clone(), ..it.clone() }), step, "{known:?}");
+        assert_eq!(now(&knowing(definition, it.clone())), step, "{definition:?}");
+    }
+    for (had, step) in [(&it.targets, Step::Nothing), (&targets(&["n1"], None), UPDATE), (&targets(&[], None), UPDATE)] {
+        assert_eq!(now(&made_of(had, it.clone())), step, "{had:?}");
     }
     for other in [other_port(finished("s")), not_held(finished("s"))] {
-        let changed = Observed { service: Arc::new(service_model(&other)), ..as_asked(finished("s")) };
-        assert_eq!(now(&changed), ensure(both, Lane::Change), "{other}");
+        let changed = Observed { service: Arc::new(service_model(&other)), ..settled(finished("s")) };
+        assert_eq!(now(&changed), both(Priority::Change), "{other}");
     }
 }
 
 #[test]
 fn an_update_of_which_the_end_is_not_known_goes_on_even_if_its_targets_are_asked_for_no_more() {
-    let it = as_asked(finished("s"));
-    let Known::Applied(applied) = it.known.clone() else { panic!() };
-    let it = Observed { known: Known::Applied(Applied { unsure: true, ..applied }), ..it };
-    assert_eq!(now(&it), Step::Update { lane: Lane::Again });
+    assert_eq!(now(&unsure(settled(finished("s")))), Step::UpdateTargets { priority: Priority::Again });
 }
 
 #[test]
 fn nodes_that_changed_since_a_restart_do_not_wait_for_everybodys_turn() {
-    for known in [Known::Nothing, Known::InTurn] {
-        let it = Observed { known, plans: false, ..observed(finished("s")) };
-        assert_eq!(now(&it), ensure(&["n1", "n2"], Lane::Paced));
-        assert_eq!(now(&Observed { nodes_changed: true, ..it }), ensure(&["n1", "n2"], Lane::Targets));
+    for definition in [Definition::NeverEnsured, Definition::InTurn] {
+        let it = without(knowing(definition, observed(finished("s"))));
+        assert_eq!(now(&it), both(Priority::Paced));
+        let memory = Memory { first_candidates: Some(Arc::from("others")), ..it.memory.clone() };
+        assert_eq!(now(&Observed { memory, ..it }), both(Priority::Targets));
     }
 }
 
 #[test]
 fn during_a_pause_only_other_targets_are_given_and_the_same_are_not_tried_twice() {
-    let update = Step::Update { lane: Lane::Targets };
-    let paused = |service, known| Observed { known, turn: Turn::Pause, ..observed(service) };
-    let left = |had: Option<&Targets>, tried: Option<&[&str]>| {
-        let made_of = |targets| match applied(&observed(finished("s")), targets) {
-            Known::Applied(applied) => applied,
-            other => panic!("{other:?}"),
-        };
-        Known::Failed(Failed { refused: true, applied: had.map(made_of), tried: tried.map(set) })
+    let left = |had: Option<&Targets>, service| pausing(given(had, knowing(Definition::Refused, observed(service))));
+    let tried = |names: &[&str], it: Observed| {
+        let mut memory = it.memory.clone();
+        memory.targets_retry.wait_with(&it.memory.definition_retry, targets(names, None).retry_key());
+        Observed { memory, ..it }
     };
-    let (both, one) = (targets(&["n1", "n2"], None), targets(&["n1"], None));
-    for (name, it, step) in [
-        ("it has other targets", paused(failed(), left(Some(&one), None)), update.clone()),
-        ("nobody knows which it has", paused(failed(), left(None, None)), update.clone()),
-        ("it has these", paused(failed(), left(Some(&both), None)), Step::Rest),
-        ("these were tried", paused(failed(), left(Some(&one), Some(&["n1", "n2"]))), Step::Rest),
-        ("others were tried", paused(failed(), left(Some(&one), Some(&["n1"]))), update),
-        ("it has no address", paused(just_held(), left(None, None)), Step::Rest),
-        ("the cloud is away", paused(failed(), Known::Failed(Failed::default())), Step::Rest),
-        ("nobody knows how it is", paused(failed(), Known::Doubt), Step::Rest),
-        ("it was finished before", paused(finished("s"), Known::Nothing), Step::Rest),
+    let (two, one) = (targets(&["n1", "n2"], None), targets(&["n1"], None));
+    for (name, it, updates) in [
+        ("it has other targets", left(Some(&one), failing()), true),
+        ("which it has is not known", left(None, failing()), true),
+        ("whether it has these is not known", unsure(left(Some(&two), failing())), true),
+        ("it has these", left(Some(&two), failing()), false),
+        ("these were tried", tried(&["n1", "n2"], left(Some(&one), failing())), false),
+        ("others were tried", tried(&["n1"], left(Some(&one), failing())), true),
+        ("it has no address", left(None, just_held()), false),
+        ("the cloud is away", knowing(Definition::Unknown, left(Some(&one), failing())), false),
+        ("a plan failed", knowing(Definition::NeverEnsured, left(None, finished("s"))), false),
+        ("the cloud is at work on an update", unsure(pausing(settled(finished("s")))), false),
     ] {
-        assert_eq!(now(&it), step, "{name}");
-        let gone = with(finished("s"), |it| it["metadata"]["deletionTimestamp"] = json!("2024-05-06T07:08:09Z"));
-        let going = Observed { service: Arc::new(service_model(&gone)), ..it };
-        assert_eq!(now(&going), Step::Rest, "{name}, and its deletion pauses");
+        assert_eq!((now(&it) == UPDATE, is_paused(&it)), (updates, !updates), "{name}");
+        let other = changed(it.clone());
+        assert!(!is_paused(&Observed { service: Arc::new(service_model(&other_port(failing()))), ..other }), "{name}: changed");
     }
     let none = Targets { empty_since: Some(Instant::now()), ..targets(&[], None) };
-    let vanished = Observed { targets: none, ..paused(failed(), left(Some(&one), None)) };
-    assert!(matches!(now(&vanished), Step::Wait(_)));
+    assert!(is_paused(&Observed { targets: none, ..left(Some(&one), failing()) }), "no target is not believed at once");
+    for service in [deleted(), retyped()] {
+        assert!(is_paused(&pausing(knowing(Definition::Unknown, observed(service)))), "a deletion pauses, too");
+    }
 }
 
 #[test]
-fn what_goes_on_has_a_lane_of_its_own_until_the_user_changes_something() {
-    for service in [fresh(), just_held(), failed(), finished("s")] {
-        for known in [Known::Doubt, Known::Failed(Failed::default())] {
-            let it = Observed { known, ..observed(service.clone()) };
-            assert_eq!(now(&it), ensure(&["n1", "n2"], Lane::Again));
-            assert_eq!(now(&Observed { changed: true, ..it }), ensure(&["n1", "n2"], Lane::Change));
+fn what_goes_on_has_a_priority_of_its_own_until_the_user_changes_something() {
+    for service in [fresh(), just_held(), failing(), finished("s")] {
+        for definition in [Definition::Unknown, Definition::Refused] {
+            let it = knowing(definition, observed(service.clone()));
+            assert_eq!(now(&it), both(Priority::Again));
+            assert_eq!(now(&changed(it)), both(Priority::Change));
         }
     }
 }
 
 #[test]
 fn what_a_user_changes_goes_first_whatever_is_known() {
-    for (plans, known) in
-        [(true, Known::Nothing), (false, Known::Nothing), (true, Known::Differs), (true, Known::Doubt), (false, Known::Doubt)]
+    for definition in
+        [Definition::NeverEnsured, Definition::Differs, Definition::Unknown, Definition::Refused, Definition::InTurn]
     {
-        let before = Observed { known, plans, ..observed(finished("s")) };
-        assert_ne!(now(&before), ensure(&["n1", "n2"], Lane::Change), "{before:?}");
-        assert_eq!(now(&Observed { changed: true, ..before }), ensure(&["n1", "n2"], Lane::Change));
+        let before = knowing(definition, observed(finished("s")));
+        for before in [before.clone(), without(before)] {
+            assert_ne!(now(&before), both(Priority::Change), "{before:?}");
+            assert_eq!(now(&changed(before)), both(Priority::Change));
+        }
     }
 }
 
 #[test]
 fn targets_are_updated_where_nodes_came_or_went_and_the_set_is_another() {
-    // The trigger of two nodes, one of which may be about to go.
-    let both = targets(&["n1", "n2"], Some("n1+n2"));
+    // The candidates are two nodes, one of which may be about to go.
+    let added = |targets: Targets| Targets { additions: 1, ..targets };
+    let two = targets(&["n1", "n2"], Some("n1+n2"));
     let one_goes = targets(&["n1"], Some("n1+n2"));
     let one = targets(&["n1"], Some("n1"));
-    let other = targets(&["n1", "n3"], Some("n1+n2+n3"));
-    for (name, made_of, present, step) in [
-        ("nothing changed", &both, &both, Step::Nothing),
-        ("one is about to go", &both, &one_goes, Step::Nothing),
+    let other = added(targets(&["n1", "n3"], Some("n1+n2+n3")));
+    for (name, had, present, step) in [
+        ("nothing changed", &two, &two, Step::Nothing),
+        ("one is about to go", &two, &one_goes, Step::Nothing),
         ("it went, and was left out already", &one_goes, &one, Step::Nothing),
-        ("it went, and was a target until then", &both, &one, Step::Update { lane: Lane::Targets }),
-        ("another came, and it is left out", &both, &other, Step::Update { lane: Lane::Targets }),
-        ("it stays after all, and was left out", &one_goes, &both, Step::Update { lane: Lane::Targets }),
-        ("one came", &one, &both, Step::Update { lane: Lane::Targets }),
+        ("it went, and was a target until then", &two, &one, UPDATE),
+        ("another came, and it is left out", &two, &other, UPDATE),
+        ("it stays after all, and was left out", &one_goes, &added(two.clone()), UPDATE),
+        ("one came", &one, &added(two.clone()), UPDATE),
     ] {
-        let it = observed(finished("s"));
-        let it = Observed { known: applied(&it, made_of), targets: present.clone(), ..it };
-        assert_eq!(now(&it), step, "{name}");
+        assert_eq!(now(&Observed { targets: present.clone(), ..made_of(had, observed(finished("s"))) }), step, "{name}");
     }
+}
+
+#[test]
+fn a_node_that_was_about_to_go_twice_drains_the_second_time_too() {
+    let two = targets(&["n1", "n2"], Some("n1+n2"));
+    let stayed = Targets { additions: 1, ..two.clone() };
+    let goes_again = Targets { additions: 1, ..targets(&["n1"], Some("n1+n2")) };
+    let mut it = made_of(&two, observed(finished("s")));
+    it.memory.see_targets(&stayed);
+    assert_eq!(now(&Observed { targets: goes_again, ..it }), Step::Nothing);
 }
 
 #[test]
 fn no_target_is_not_believed_at_once() {
     let at = Instant::now();
     let none = Targets { empty_since: Some(at), ..targets(&[], None) };
-    let had_some = |service| {
-        let it = as_asked(service);
-        Observed { targets: none.clone(), ..it }
-    };
-    let had_none = |service| {
-        let it = Observed { targets: none.clone(), ..observed(service) };
-        Observed { known: applied(&it, &targets(&[], Some("another"))), ..it }
-    };
-    let unknown = |service| Observed { targets: none.clone(), ..observed(service) };
-    let changed = |it: Observed| Observed { service: Arc::new(service_model(&other_port(finished("s")))), ..it };
-    let half = EMPTY_FOR / 2;
+    let without_nodes = |it: Observed| Observed { targets: none.clone(), ..it };
+    let had_some = without_nodes(settled(finished("s")));
+    let unknown = |service| without_nodes(observed(service));
+    let known = |definition, service| knowing(definition, unknown(service));
+    let changed = Observed { service: Arc::new(service_model(&other_port(finished("s")))), ..had_some.clone() };
+    let nothing = |priority| Step::Ensure { targets: none.clone(), priority };
+    let wait = || Step::NotBefore(at + EMPTY_TARGET_GRACE);
     for (name, it, young, old) in [
-        ("it had some", had_some(finished("s")), Step::Wait(half), Step::Update { lane: Lane::Targets }),
-        ("it had none", had_none(finished("s")), Step::Nothing, Step::Nothing),
-        ("not known, finished", unknown(finished("s")), Step::Wait(half), Step::Check(Purpose::Restart)),
-        ("not known, new", unknown(fresh()), ensure(&[], Lane::Change), ensure(&[], Lane::Change)),
-        (
-            "it had some, and changed",
-            changed(had_some(finished("s"))),
-            ensure(&["n1", "n2"], Lane::Change),
-            ensure(&[], Lane::Change),
-        ),
-        ("differs", Observed { known: Known::Differs, ..unknown(finished("s")) }, Step::Wait(half), ensure(&[], Lane::Targets)),
-        ("doubt", Observed { known: Known::Doubt, ..unknown(finished("s")) }, Step::Wait(half), ensure(&[], Lane::Again)),
-        ("failing", Observed { known: Known::Doubt, ..unknown(failed()) }, Step::Wait(half), ensure(&[], Lane::Again)),
-        ("failing, not known", unknown(failed()), Step::Wait(half), ensure(&[], Lane::Change)),
+        ("it had some", had_some.clone(), wait(), UPDATE),
+        ("it had none", made_of(&targets(&[], Some("another")), unknown(finished("s"))), Step::Nothing, Step::Nothing),
+        ("not known, finished", unknown(finished("s")), wait(), Step::Plan(Purpose::Restart)),
+        ("not known, new", unknown(fresh()), nothing(Priority::Change), nothing(Priority::Change)),
+        ("it had some, and changed", changed, both(Priority::Change), nothing(Priority::Change)),
+        ("differs", known(Definition::Differs, finished("s")), wait(), nothing(Priority::Targets)),
+        ("outcome unknown", known(Definition::Unknown, finished("s")), wait(), nothing(Priority::Again)),
+        ("failing", known(Definition::Unknown, failing()), wait(), nothing(Priority::Again)),
+        ("failing, not known", unknown(failing()), wait(), nothing(Priority::Change)),
     ] {
-        assert_eq!(decide(&it, at + half), young, "{name}, after 15 s");
-        assert_eq!(decide(&it, at + EMPTY_FOR), old, "{name}, after 30 s");
+        assert_eq!(decide(&it, at + EMPTY_TARGET_GRACE / 2), young, "{name}, after 15 s");
+        assert_eq!(decide(&it, at + EMPTY_TARGET_GRACE), old, "{name}, after 30 s");
     }
 }
 
 #[test]
-fn deletion_waits_for_nobody() {
-    let deleted = with(finished("s"), |it| it["metadata"]["deletionTimestamp"] = json!("2024-05-06T07:08:09Z"));
-    let changed = with(finished("s"), |it| it["spec"]["type"] = json!("ClusterIP"));
-    for service in [deleted, changed] {
-        let it = observed(service);
+fn deletion_waits_for_no_nodes_and_goes_first_unless_it_is_repeated() {
+    for service in [deleted(), retyped()] {
         let none = Targets { empty_since: Some(Instant::now()), ..targets(&[], None) };
-        for (known, lane) in [
-            (Known::Nothing, Lane::Change),
-            (Known::Doubt, Lane::Again),
-            (Known::Differs, Lane::Change),
-            (Known::Elsewhere(fingerprint(&it.service)), Lane::Change),
-            (applied(&it, &none), Lane::Change),
+        let it = Observed { targets: none, ..observed(service) };
+        let elsewhere = Definition::ImplementedElsewhere { fingerprint: fingerprint(&it.service) };
+        for (definition, priority) in [
+            (Definition::NeverEnsured, Priority::Deletion),
+            (Definition::Unknown, Priority::Again),
+            (Definition::Refused, Priority::Again),
+            (Definition::Differs, Priority::Deletion),
+            (elsewhere, Priority::Deletion),
+            (made(&it), Priority::Deletion),
         ] {
-            let it = Observed { known, targets: none.clone(), ..it.clone() };
-            assert_eq!(now(&it), Step::Delete { keeps_finalizer: false, lane });
-            assert_eq!(now(&Observed { changed: true, ..it }), Step::Delete { keeps_finalizer: false, lane: Lane::Change });
+            let it = knowing(definition, it.clone());
+            assert_eq!(now(&it), Step::Delete { keeps_finalizer: false, priority }, "{definition:?}");
+            let again = Step::Delete { keeps_finalizer: false, priority: Priority::Deletion };
+            assert_eq!(now(&changed(it)), again, "{definition:?}");
         }
     }
 }
 
 #[test]
 fn drift_is_looked_for_where_it_is_due_wanted_and_possible() {
-    let due = Observed { turn: Turn::Check, ..as_asked(finished("s")) };
+    let (present, later) = (Instant::now(), Instant::now() + PAUSE);
+    let check = |check_at, it: Observed| Observed { memory: Memory { check_at, ..it.memory.clone() }, ..it };
+    let it = check(Some(present), settled(finished("s")));
+    let elsewhere = Definition::ImplementedElsewhere { fingerprint: fingerprint(&it.service) };
+    let of_another_type = with(fresh(), |it| it["spec"]["type"] = json!("ClusterIP"));
+    let unimplemented = Observed { memory: Memory { plans_unimplemented: true, ..it.memory.clone() }, ..it.clone() };
     for (name, it, step) in [
-        ("report", due.clone(), Step::Check(Purpose::Drift)),
-        ("repair", Observed { drift: Drift::Repair, ..due.clone() }, Step::Check(Purpose::Drift)),
-        ("off", Observed { drift: Drift::Off, ..due.clone() }, Step::Nothing),
-        ("not due", Observed { turn: Turn::Usual, ..due.clone() }, Step::Nothing),
-        ("no plans", Observed { plans: false, provider: Arc::new(without_plans()), ..due.clone() }, Step::Nothing),
-        ("targets come first", Observed { targets: targets(&["n1"], None), ..due.clone() }, Step::Update { lane: Lane::Targets }),
-        ("somebody else makes it", Observed { known: Known::Elsewhere(fingerprint(&due.service)), ..due.clone() }, Step::Nothing),
-        (
-            "not ours",
-            Observed { service: Arc::new(service_model(&with(fresh(), |it| it["spec"]["type"] = json!("ClusterIP")))), ..due },
-            Step::Nothing,
-        ),
+        ("due", it.clone(), Step::Plan(Purpose::Drift)),
+        ("not due", check(Some(later), it.clone()), Step::NotBefore(later)),
+        ("off", check(None, it.clone()), Step::Nothing),
+        ("no plans", without(it.clone()), Step::Nothing),
+        ("no plans for this one", unimplemented, Step::Nothing),
+        ("targets come first", Observed { targets: targets(&["n1"], None), ..it.clone() }, UPDATE),
+        ("somebody else makes it", knowing(elsewhere, it.clone()), Step::Nothing),
+        ("not ours", Observed { service: Arc::new(service_model(&of_another_type)), ..it }, Step::Nothing),
     ] {
         assert_eq!(now(&it), step, "{name}");
     }
 }
 
 #[test]
-fn a_provider_without_load_balancers_freezes_what_is_unfinished_and_lets_the_rest_rest() {
-    let unsupported = || Step::Frozen(Frozen::Unsupported);
-    let deleted = with(finished("s"), |it| it["metadata"]["deletionTimestamp"] = json!("2024-05-06T07:08:09Z"));
+fn a_provider_without_load_balancers_leaves_what_is_unfinished_unmanaged_and_the_rest_in_peace() {
+    let unsupported = || Step::LeftUnmanaged(LeftUnmanaged::Unsupported);
     let not_ours = with(fresh(), |it| it["spec"]["type"] = json!("ClusterIP"));
     for (name, it, step) in [
         ("new", observed(fresh()), unsupported()),
-        ("failing", observed(failed()), unsupported()),
-        ("deleted", observed(deleted), unsupported()),
+        ("failing", observed(failing()), unsupported()),
+        ("deleted", observed(deleted()), unsupported()),
         ("finished", observed(finished("s")), Step::Nothing),
-        ("known to be as asked", as_asked(without_address()), Step::Nothing),
-        ("other targets", Observed { targets: targets(&["n1"], None), ..as_asked(finished("s")) }, Step::Nothing),
+        ("known to be in the desired state", settled(without_address()), Step::Nothing),
+        ("other targets", Observed { targets: targets(&["n1"], None), ..settled(finished("s")) }, Step::Nothing),
         ("not ours", observed(not_ours), Step::Nothing),
     ] {
         let it = Observed { provider: Arc::new(ProviderInfo::default()), ..it };
@@ -346,17 +398,17 @@ fn a_provider_without_load_balancers_freezes_what_is_unfinished_and_lets_the_res
 }
 
 #[test]
-fn every_step_that_does_something_has_a_lane() {
-    for (step, lane) in [
+fn every_step_that_does_something_has_a_priority() {
+    for (step, priority) in [
         (Step::Nothing, None),
-        (Step::Frozen(Frozen::Unsupported), None),
-        (Step::Wait(EMPTY_FOR), None),
-        (Step::Delete { keeps_finalizer: false, lane: Lane::Change }, Some(Lane::Change)),
-        (ensure(&[], Lane::Paced), Some(Lane::Paced)),
-        (Step::Update { lane: Lane::Targets }, Some(Lane::Targets)),
-        (Step::Check(Purpose::Drift), Some(Lane::Check)),
+        (Step::LeftUnmanaged(LeftUnmanaged::Unsupported), None),
+        (Step::NotBefore(Instant::now()), None),
+        (Step::Delete { keeps_finalizer: false, priority: Priority::Deletion }, Some(Priority::Deletion)),
+        (ensure(&[], Priority::Paced), Some(Priority::Paced)),
+        (UPDATE, Some(Priority::Targets)),
+        (Step::Plan(Purpose::Drift), Some(Priority::Check)),
     ] {
-        assert_eq!(step.lane(), lane);
+        assert_eq!(step.priority(), priority);
     }
 }
 
@@ -365,7 +417,7 @@ fn a_pause_is_bound_to_what_a_person_changes_and_not_to_our_own_writes() {
     let before = service_model(&fresh());
     let held = service_model(&with(finished("s"), |it| it["status"] = json!({})));
     assert_eq!(seen(&before), seen(&held), "the finalizer and the class are our own");
-    assert_eq!(seen(&before), seen(&service_model(&failed())), "and so is the status");
+    assert_eq!(seen(&before), seen(&service_model(&failing())), "and so is the status");
     assert_ne!(seen(&before), seen(&service_model(&other_port(fresh()))));
     let deleted = with(finished("s"), |it| it["metadata"]["deletionTimestamp"] = json!("2024-05-06T07:08:09Z"));
     assert_ne!(seen(&before), seen(&service_model(&deleted)));

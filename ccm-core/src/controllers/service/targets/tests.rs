@@ -1,13 +1,14 @@
 //! Which nodes count, and which changes of them matter: Go's `Test_respectsPredicates`, `TestListWithPredicate` and
 //! `Test_shouldSyncUpdatedNode_*`, and our own rules.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+mod feed;
 mod go;
 
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{EMPTY_FOR, Roster, Targets, is_eligible};
+use super::{Candidates, EMPTY_TARGET_GRACE, Targets, is_eligible};
 use crate::cluster::scripted::model;
 use crate::model::node::Node;
 use crate::model::provider_info::{KeySelector, ProviderInfo};
@@ -43,7 +44,7 @@ fn unmanaged(node: &mut Value) {
 }
 
 fn targets(nodes: &[Node], provider: &ProviderInfo) -> Targets {
-    Roster::new(nodes, provider).targets(Instant::now())
+    Candidates::new(nodes, provider).targets(&Targets::none(), Instant::now())
 }
 
 fn named(name: &str, tweaks: &[Tweak]) -> Node {
@@ -71,26 +72,26 @@ fn a_node_that_is_about_to_go_leaves_the_set_and_is_no_reason_to_apply_it() {
     let before = targets(&[named("a", &[]), named("b", &[])], &provider);
     for tweak in [going as Tweak, deleted] {
         let after = targets(&[named("a", &[]), named("b", &[tweak])], &provider);
-        assert_eq!((names(&after), &after.trigger), (vec!["a"], &before.trigger));
+        assert_eq!((names(&after), &after.candidates), (vec!["a"], &before.candidates));
         assert_ne!(after.set, before.set);
     }
     let gone = targets(&[named("a", &[])], &provider);
-    assert_ne!(gone.trigger, before.trigger);
-    assert_eq!(gone.trigger, *gone.set.hash());
+    assert_ne!(gone.candidates, before.candidates);
+    assert_eq!(gone.candidates, *gone.set.hash());
 }
 
 #[test]
 fn an_unmanaged_node_leaves_the_set_and_comes_back_which_is_a_reason_to_apply_it() {
     let provider = ProviderInfo::default();
     let both = targets(&[named("a", &[]), named("b", &[])], &provider);
-    let mut candidates = Roster::new(&[named("a", &[]), named("b", &[])], &provider);
+    let mut candidates = Candidates::new(&[named("a", &[]), named("b", &[])], &provider);
     assert!(candidates.see("b", Some(&named("b", &[unmanaged])), &provider));
-    let without = candidates.targets(Instant::now());
+    let without = candidates.targets(&both, Instant::now());
     assert_eq!(names(&without), ["a"]);
-    assert_ne!(without.trigger, both.trigger);
+    assert_ne!(without.candidates, both.candidates);
     assert!(!candidates.see("b", Some(&named("b", &[unmanaged, excluded])), &provider));
     assert!(candidates.see("b", Some(&named("b", &[])), &provider));
-    assert_eq!(candidates.targets(Instant::now()).set, both.set);
+    assert_eq!(candidates.targets(&without, Instant::now()).set, both.set);
 }
 
 #[test]
@@ -110,7 +111,7 @@ fn what_the_provider_asked_for_is_a_reason_and_what_it_did_not_is_none() {
         |it| it["status"]["conditions"][0]["status"] = json!("False"),
     ];
     for tweak in tweaks {
-        let differ = |provider| targets(&[node(&[])], provider).trigger != targets(&[node(&[tweak])], provider).trigger;
+        let differ = |provider| targets(&[node(&[])], provider).candidates != targets(&[node(&[tweak])], provider).candidates;
         assert_eq!((differ(&modest), differ(&curious)), (false, true));
     }
 }
@@ -118,31 +119,52 @@ fn what_the_provider_asked_for_is_a_reason_and_what_it_did_not_is_none() {
 #[test]
 fn seeing_a_node_says_whether_that_changes_anything() {
     let provider = ProviderInfo::default();
-    let mut roster = Roster::new([&named("a", &[])], &provider);
-    assert!(!roster.see("a", Some(&named("a", &[])), &provider));
-    assert!(!roster.see("a", Some(&named("a", &[|it| it["status"]["conditions"] = json!([])])), &provider));
-    assert!(roster.see("a", Some(&named("a", &[going])), &provider));
-    assert!(roster.see("a", Some(&named("a", &[excluded])), &provider));
-    assert!(!roster.see("a", None, &provider), "it did not count any more");
-    assert!(roster.see("b", Some(&named("b", &[])), &provider));
-    assert!(roster.see("b", None, &provider));
-    assert!(!roster.see("c", None, &provider));
+    let mut candidates = Candidates::new([&named("a", &[])], &provider);
+    assert!(!candidates.see("a", Some(&named("a", &[])), &provider));
+    assert!(!candidates.see("a", Some(&named("a", &[|it| it["status"]["conditions"] = json!([])])), &provider));
+    assert!(candidates.see("a", Some(&named("a", &[going])), &provider));
+    assert!(candidates.see("a", Some(&named("a", &[excluded])), &provider));
+    assert!(!candidates.see("a", None, &provider), "it did not count any more");
+    assert!(candidates.see("b", Some(&named("b", &[])), &provider));
+    assert!(candidates.see("b", None, &provider));
+    assert!(!candidates.see("c", None, &provider));
 }
 
 #[test]
-fn an_empty_set_is_doubted_from_when_it_became_empty_and_anew_after_a_node() {
+fn an_empty_set_has_a_grace_period_from_when_it_became_empty_and_anew_after_a_node() {
     let provider = ProviderInfo::default();
     let begun = Instant::now();
-    let mut roster = Roster::new([&named("a", &[])], &provider);
-    assert_eq!(roster.targets(begun).doubt(begun), None);
-    roster.see("a", None, &provider);
-    assert_eq!(roster.targets(begun).doubt(begun), Some(EMPTY_FOR));
+    let mut candidates = Candidates::new([&named("a", &[])], &provider);
+    let grace = |candidates: &mut Candidates, at, asked| candidates.targets(&Targets::none(), at).empty_target_grace(asked);
+    assert_eq!(grace(&mut candidates, begun, begun), None);
+    candidates.see("a", None, &provider);
+    let end = begun + EMPTY_TARGET_GRACE;
+    assert_eq!(grace(&mut candidates, begun, begun), Some(end));
     let later = begun + Duration::from_secs(10);
-    assert_eq!(roster.targets(later).doubt(later), Some(Duration::from_secs(20)));
-    let over = begun + EMPTY_FOR;
-    assert_eq!(roster.targets(later).doubt(over), None);
-    roster.see("a", Some(&named("a", &[])), &provider);
-    assert_eq!(roster.targets(later).doubt(later), None);
-    roster.see("a", Some(&named("a", &[going])), &provider);
-    assert_eq!(roster.targets(over).doubt(over), Some(EMPTY_FOR), "one that is about to go is no target");
+    assert_eq!(grace(&mut candidates, later, later), Some(end));
+    assert_eq!(grace(&mut candidates, later, end), None);
+    candidates.see("a", Some(&named("a", &[])), &provider);
+    assert_eq!(grace(&mut candidates, later, later), None);
+    candidates.see("a", Some(&named("a", &[going])), &provider);
+    assert_eq!(grace(&mut candidates, end, end), Some(end + EMPTY_TARGET_GRACE), "one that is about to go is no target");
+}
+
+#[test]
+fn additions_count_how_often_a_node_has_entered_the_set() {
+    let provider = ProviderInfo::default();
+    let mut candidates = Candidates::new([&named("a", &[]), &named("b", &[])], &provider);
+    let mut present = candidates.targets(&Targets::none(), Instant::now());
+    for (name, node, added) in [
+        ("b", Some(named("b", &[going])), 0),
+        ("b", Some(named("b", &[])), 1),
+        ("b", Some(named("b", &[|it| it["spec"]["providerID"] = json!("other")])), 0),
+        ("b", None, 0),
+        ("c", Some(named("c", &[going])), 0),
+        ("c", Some(named("c", &[])), 1),
+    ] {
+        candidates.see(name, node.as_ref(), &provider);
+        let next = candidates.targets(&present, Instant::now());
+        assert_eq!(next.additions - present.additions, added, "{name}: {node:?}");
+        present = next;
+    }
 }

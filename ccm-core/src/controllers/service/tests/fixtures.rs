@@ -99,7 +99,7 @@ pub fn with(mut object: Value, change: impl FnOnce(&mut Value)) -> Value {
     object
 }
 
-/// Says who the provider is, and counts how often somebody wants to know.
+/// Says who the provider is, and counts how often it is asked.
 #[derive(Default)]
 pub struct FakeIdentity {
     pub asked: std::sync::atomic::AtomicUsize,

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::fixtures::{Reply, Verb, World, address, finished, refusal, service, with};
 use super::{SECOND, pass, settle, start, until};
 use crate::controllers::service::Duration;
-use crate::controllers::service::act::{Deed, act};
+use crate::controllers::service::act::{Write, act};
 use crate::model::load_balancer::{Ensured, Extras, LoadBalancerStatus};
 use crate::names;
 use crate::provider::Outcome;
@@ -223,7 +223,7 @@ async fn the_status_is_written_where_it_differs() {
         let world = World::new([before], []);
         let service = world.server.service("default/s").unwrap();
         let answer = Ensured { status: status.clone(), extras: Extras::default() };
-        let after = act(&world.context().writer, &service, Deed::Settle(&answer)).await.unwrap();
+        let after = act(&world.context().writer, &service, Write::InDesiredState(&answer)).await.unwrap();
         let patches: Vec<_> = world.server.calls().into_iter().filter(|call| call.path.ends_with("/status")).collect();
         assert_eq!(patches.len(), 1, "{name}");
         assert_eq!(!patches[0].body["status"]["loadBalancer"].is_null(), written, "{name}");

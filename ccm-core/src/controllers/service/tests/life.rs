@@ -34,7 +34,7 @@ async fn a_new_service_is_held_before_its_load_balancer_is_made_and_gets_its_add
     assert_eq!(calls[0].targets, ["n1", "n2"]);
     assert!(calls[0].service.has_finalizer());
     assert_eq!(calls[0].service.annotations.get(annotations::LOAD_BALANCER_CLASS).map(String::as_str), Some(""));
-    assert_eq!(world.server.service_writes("default/a"), ["PATCH", "PATCH", "PATCH status"]);
+    assert_eq!(world.server.service_writes("default/a"), ["PATCH", "PATCH status"]);
     let service = now(&world, "a");
     assert_eq!(service.annotations["fake/name"], "lb");
     assert_eq!(service.status.ingress[0].address, IngressAddress::Ip("203.0.113.1".parse().unwrap(), None));

@@ -7,7 +7,7 @@ type Edit = fn(&mut Value);
 fn needs_update(old: Edit, new: Edit) -> bool {
     let [old, new] = [old, new].map(|edit| service_model(&with(finished("external-balancer"), edit)));
     let classes = Classes { listed: [].into(), default: true };
-    fingerprint(&old) != fingerprint(&new) || standing(&old, &classes) != standing(&new, &classes)
+    fingerprint(&old) != fingerprint(&new) || ownership(&old, &classes) != ownership(&new, &classes)
 }
 
 const SAME: Edit = |_| {};
@@ -128,6 +128,6 @@ fn a_load_balancer_is_removed_as_in_go() {
     ];
     for (name, edit, wanted) in cases {
         let step = now(&observed(with(finished("s"), edit)));
-        assert_eq!(step == Step::Delete { keeps_finalizer: false, lane: Lane::Change }, wanted, "{name}: {step:?}");
+        assert_eq!(step == Step::Delete { keeps_finalizer: false, priority: Priority::Deletion }, wanted, "{name}: {step:?}");
     }
 }

@@ -109,7 +109,7 @@ fn of_many_nodes_those_that_count_are_targets() {
 type Case = (&'static str, &'static [Tweak], &'static [Tweak], bool, Option<&'static str>);
 
 fn check(cases: &[Case]) {
-    let trigger = |tweaks| targets(&[named("another", &[]), node(tweaks)], &ProviderInfo::default()).trigger;
+    let trigger = |tweaks| targets(&[named("another", &[]), node(tweaks)], &ProviderInfo::default()).candidates;
     for (name, before, after, go, why) in cases {
         let ours = trigger(before) != trigger(after);
         assert_eq!(ours, *go != why.is_some(), "{name}: {}", why.unwrap_or("as in Go"));

@@ -14,8 +14,8 @@ fn held(noted: Option<&str>, asked: Option<&str>) -> Value {
     })
 }
 
-fn of(service: &Value, default: bool) -> Standing {
-    standing(&service_model(service), &Classes { listed: ["served".to_owned()].into(), default })
+fn of(service: &Value, default: bool) -> Ownership {
+    ownership(&service_model(service), &Classes { listed: ["served".to_owned()].into(), default })
 }
 
 fn deleted(service: Value) -> Value {
@@ -33,30 +33,30 @@ fn retyped(service: Value) -> Value {
 #[test]
 fn a_service_without_the_finalizer_is_ours_if_its_class_is() {
     let free = |service| with(service, |it| it["metadata"]["finalizers"] = json!(["another.example.com/finalizer"]));
-    for (asked, default, standing) in [
-        (DEFAULT, true, Standing::Wanted),
-        (DEFAULT, false, Standing::NotOurs),
-        (SERVED, true, Standing::Wanted),
-        (SERVED, false, Standing::Wanted),
-        (OTHER, true, Standing::NotOurs),
-        (OTHER, false, Standing::NotOurs),
+    for (asked, default, ownership) in [
+        (DEFAULT, true, Ownership::Wanted),
+        (DEFAULT, false, Ownership::NotOurs),
+        (SERVED, true, Ownership::Wanted),
+        (SERVED, false, Ownership::Wanted),
+        (OTHER, true, Ownership::NotOurs),
+        (OTHER, false, Ownership::NotOurs),
     ] {
         for noted in [None, DEFAULT, SERVED, OTHER] {
             let service = free(held(noted, asked));
-            assert_eq!(of(&service, default), standing, "{asked:?}, default {default}, noted {noted:?}");
-            assert_eq!(of(&deleted(service.clone()), default), Standing::NotOurs);
-            assert_eq!(of(&retyped(service), default), Standing::NotOurs);
+            assert_eq!(of(&service, default), ownership, "{asked:?}, default {default}, noted {noted:?}");
+            assert_eq!(of(&deleted(service.clone()), default), Ownership::NotOurs);
+            assert_eq!(of(&retyped(service), default), Ownership::NotOurs);
         }
     }
 }
 
-/// Noted, asked for, and how it stands if it is wanted, deleted, and of another type; the default class is served.
+/// Noted, asked for, and whose it is if it is wanted, deleted, and of another type; the default class is served.
 #[test]
-fn a_service_with_the_finalizer_stands_to_us_by_the_class_that_was_noted() {
-    use Standing::{ClassNotServed, NotOurs, Unneeded, Wanted};
+fn a_service_with_the_finalizer_is_ours_by_the_class_that_was_noted() {
+    use Ownership::{ClassNotServed, NotOurs, Unneeded, Wanted};
     let unneeded = || Unneeded { keeps_finalizer: false };
     let handed_over = || Unneeded { keeps_finalizer: true };
-    let frozen = || ClassNotServed("other".to_owned());
+    let left = || ClassNotServed("other".to_owned());
     for (noted, asked, wanted, gone, retyped_to) in [
         (DEFAULT, DEFAULT, Wanted, unneeded(), unneeded()),
         (DEFAULT, SERVED, unneeded(), unneeded(), unneeded()),
@@ -64,9 +64,9 @@ fn a_service_with_the_finalizer_stands_to_us_by_the_class_that_was_noted() {
         (SERVED, DEFAULT, unneeded(), unneeded(), unneeded()),
         (SERVED, SERVED, Wanted, unneeded(), unneeded()),
         (SERVED, OTHER, handed_over(), unneeded(), unneeded()),
-        (OTHER, DEFAULT, frozen(), frozen(), frozen()),
-        (OTHER, SERVED, frozen(), frozen(), frozen()),
-        (OTHER, OTHER, frozen(), frozen(), frozen()),
+        (OTHER, DEFAULT, left(), left(), left()),
+        (OTHER, SERVED, left(), left(), left()),
+        (OTHER, OTHER, left(), left(), left()),
         // Without a note the class in the spec decides; none is the default, which Go's controller serves.
         (None, DEFAULT, Wanted, unneeded(), unneeded()),
         (None, SERVED, Wanted, unneeded(), unneeded()),
@@ -81,13 +81,13 @@ fn a_service_with_the_finalizer_stands_to_us_by_the_class_that_was_noted() {
 }
 
 #[test]
-fn where_the_default_class_is_not_served_its_services_are_frozen_if_noted_and_anothers_if_not() {
-    use Standing::{ClassNotServed, NotOurs, Unneeded, Wanted};
-    let frozen = || ClassNotServed(String::new());
+fn where_the_default_class_is_not_served_its_services_are_left_unmanaged_if_noted_and_anothers_if_not() {
+    use Ownership::{ClassNotServed, NotOurs, Unneeded, Wanted};
+    let left = || ClassNotServed(String::new());
     let unneeded = || Unneeded { keeps_finalizer: false };
     for (noted, asked, wanted, gone, retyped_to) in [
-        (DEFAULT, DEFAULT, frozen(), frozen(), frozen()),
-        (DEFAULT, SERVED, frozen(), frozen(), frozen()),
+        (DEFAULT, DEFAULT, left(), left(), left()),
+        (DEFAULT, SERVED, left(), left(), left()),
         (SERVED, SERVED, Wanted, unneeded(), unneeded()),
         (SERVED, DEFAULT, Unneeded { keeps_finalizer: true }, unneeded(), unneeded()),
         (None, DEFAULT, NotOurs, NotOurs, NotOurs),
@@ -102,11 +102,11 @@ fn where_the_default_class_is_not_served_its_services_are_frozen_if_noted_and_an
 }
 
 #[test]
-fn a_standing_becomes_a_step() {
+fn an_ownership_becomes_a_step() {
     let classes = Arc::new(Classes { listed: ["served".to_owned()].into(), default: true });
     let step = |service: Value| now(&Observed { classes: Arc::clone(&classes), ..observed(service) });
-    assert_eq!(step(held(OTHER, OTHER)), Step::Frozen(Frozen::Class("other".to_owned())));
-    assert_eq!(step(held(SERVED, OTHER)), Step::Delete { keeps_finalizer: true, lane: Lane::Change });
-    assert_eq!(step(held(SERVED, DEFAULT)), Step::Delete { keeps_finalizer: false, lane: Lane::Change });
+    assert_eq!(step(held(OTHER, OTHER)), Step::LeftUnmanaged(LeftUnmanaged::Class("other".to_owned())));
+    assert_eq!(step(held(SERVED, OTHER)), Step::Delete { keeps_finalizer: true, priority: Priority::Deletion });
+    assert_eq!(step(held(SERVED, DEFAULT)), Step::Delete { keeps_finalizer: false, priority: Priority::Deletion });
     assert_eq!(step(held(None, OTHER)), Step::Nothing);
 }

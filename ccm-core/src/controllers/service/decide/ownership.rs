@@ -1,5 +1,5 @@
-//! Whose a Service is. The finalizer is shared by all controllers of load balancers, and the API server clears the class when
-//! the type changes: so the class that a finalizer of ours stands for is noted beside it.
+//! Whose load balancer a Service has or wants. The finalizer is shared by all controllers of load balancers, and the API server clears
+//! the class when the type changes: so an annotation says for which class we have added the finalizer.
 use std::collections::BTreeSet;
 
 use crate::model::service::Service;
@@ -21,36 +21,36 @@ impl Classes {
     }
 }
 
-/// How a Service stands to us.
+/// Whose a Service's load balancer is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum Ownership {
     /// It has no load balancer of ours, and wants none.
     NotOurs,
     /// It wants one.
     Wanted,
-    /// It has one, and wants it no more.
+    /// It has one of ours, and does not want it any more.
     Unneeded {
-        /// It wants somebody else's instead, who shares the finalizer.
+        /// Another controller's is asked for instead, and that controller shares the finalizer.
         keeps_finalizer: bool,
     },
     /// It has one of a class that was served once.
     ClassNotServed(String),
 }
 
-/// How a Service stands to who serves these classes.
-pub fn standing(service: &Service, classes: &Classes) -> Standing {
+/// Whose a Service's load balancer is, where these classes are served.
+pub fn ownership(service: &Service, classes: &Classes) -> Ownership {
     let asked = service.load_balancer_class.as_deref().unwrap_or_default();
     let going = service.deleted_at.is_some();
     let wants = service.is_load_balancer && !going;
     if !service.has_finalizer() {
-        return if wants && classes.serve(asked) { Standing::Wanted } else { Standing::NotOurs };
+        return if wants && classes.serve(asked) { Ownership::Wanted } else { Ownership::NotOurs };
     }
     let noted = service.annotations.get(annotations::LOAD_BALANCER_CLASS);
-    let held = noted.map_or(asked, String::as_str);
-    match classes.serve(held) {
-        false if noted.is_some() => Standing::ClassNotServed(held.to_owned()),
-        false => Standing::NotOurs,
-        true if wants && held == asked => Standing::Wanted,
-        true => Standing::Unneeded { keeps_finalizer: wants && !classes.serve(asked) },
+    let class = noted.map_or(asked, String::as_str);
+    match classes.serve(class) {
+        false if noted.is_some() => Ownership::ClassNotServed(class.to_owned()),
+        false => Ownership::NotOurs,
+        true if wants && class == asked => Ownership::Wanted,
+        true => Ownership::Unneeded { keeps_finalizer: wants && !classes.serve(asked) },
     }
 }
