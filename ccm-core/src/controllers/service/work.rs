@@ -78,27 +78,28 @@ type Worked = Result<Ended, WorkError>;
 impl Worker {
     /// Makes the call.
     pub async fn work(&self, job: Job) -> Ended {
-        match job.attempt.call {
+        let worked = match job.attempt.call {
             Call::Ensure { .. } => self.ensure(&job).await,
             Call::UpdateTargets => self.update(&job).await,
             Call::Delete { keeps_finalizer } => self.delete(&job.service, keeps_finalizer).await,
             Call::Plan(purpose) => {
                 let planned = self.shutdown.run_until_cancelled(self.plan(&job, purpose)).await;
-                planned.unwrap_or_else(|| Ended::of(Outcome::Failed(Failure::Unknown)))
+                planned.unwrap_or(Ok(Ended::of(Outcome::Failed(Failure::Unknown))))
             }
+        };
+        match worked {
+            Ok(ended) => ended,
+            Err(error) => self.failed(&job, &job.service, &error).await,
         }
     }
 
-    async fn ensure(&self, job: &Job) -> Ended {
+    async fn ensure(&self, job: &Job) -> Worked {
         self.status.ensuring(&job.service);
-        let service = match self.with_finalizer(&job.service).await {
-            Ok(service) => service,
-            Err(error) => return self.failed(&job.service, status::SYNCING, error.into()).await,
-        };
+        let service = self.with_finalizer(&job.service).await?;
         match self.ensured(&service, &job.attempt.targets.set).await {
-            Ok(ended) => ended,
-            Err(_) if !job.service.has_finalizer() && self.has_vanished(&service).await => self.undo(&service).await,
-            Err(error) => self.failed(&service, status::SYNCING, error).await,
+            Err(_) if !job.service.has_finalizer() && self.has_vanished(&service).await => Ok(self.undo(&service).await),
+            Err(error) => Ok(self.failed(job, &service, &error).await),
+            ended => ended,
         }
     }
 
@@ -160,29 +161,11 @@ impl Worker {
         }
     }
 
-    async fn update(&self, job: &Job) -> Ended {
+    async fn update(&self, job: &Job) -> Worked {
         let started = Instant::now();
         let updated = self.updated(job).await;
         self.metrics.update_latency.observe(started.elapsed().as_secs_f64());
-        let error = match updated {
-            Ok(ended) => return ended,
-            Err(error) => error,
-        };
-        let ensure_is_refused = job.definition == Definition::Refused;
-        match Failure::from(&error) {
-            // There is nothing to update: Ensure makes it.
-            Failure::Conflict(_) => return Ended::failed(&job.service, &error),
-            Failure::RateLimited(_) if ensure_is_refused => return Ended::failed(&job.service, &error),
-            _ => self.metrics.node_sync_errors.inc(),
-        };
-        if !ensure_is_refused {
-            return self.failed(&job.service, status::UPDATING, error).await;
-        }
-        // The condition says already why Ensure is refused.
-        if let Some(error) = error.of_this_service() {
-            self.status.failed(&job.service, status::UPDATING, error);
-        }
-        Ended::failed(&job.service, &error)
+        updated
     }
 
     async fn updated(&self, job: &Job) -> Worked {
@@ -206,14 +189,7 @@ impl Worker {
         }
     }
 
-    async fn delete(&self, service: &Service, keeps_finalizer: bool) -> Ended {
-        match self.deleted(service, keeps_finalizer).await {
-            Ok(ended) => ended,
-            Err(error) => self.failed(service, status::DELETING, error).await,
-        }
-    }
-
-    async fn deleted(&self, service: &Service, keeps_finalizer: bool) -> Worked {
+    async fn delete(&self, service: &Service, keeps_finalizer: bool) -> Worked {
         self.status.deleting(service);
         let epoch = self.writer.gate().check()?.epoch;
         let answer = self.load_balancers.delete(epoch, service).await?;
@@ -232,27 +208,7 @@ impl Worker {
         }
     }
 
-    async fn plan(&self, job: &Job, purpose: Purpose) -> Ended {
-        match self.planned(job, purpose).await {
-            Ok(ended) => ended,
-            // The user can fix it, and Ensure will be refused alike.
-            Err(error) if purpose == Purpose::Restart && Failure::from(&error) == Failure::Terminal => {
-                self.failed(&job.service, status::SYNCING, error).await
-            }
-            Err(error) => self.plan_failed(&job.service, &error).await,
-        }
-    }
-
-    /// Nothing was changed, and nothing is known to be wrong with this Service: no event is sent.
-    async fn plan_failed(&self, service: &Service, error: &WorkError) -> Ended {
-        if let WorkError::Provider(error) = error {
-            self.status.plan_failed(service, error);
-            self.ask_who_it_is(error).await;
-        }
-        Ended::failed(service, error)
-    }
-
-    async fn planned(&self, job: &Job, purpose: Purpose) -> Worked {
+    async fn plan(&self, job: &Job, purpose: Purpose) -> Worked {
         let service = &job.service;
         let answer = self.load_balancers.plan(service, &job.attempt.targets.set).await?;
         self.status.answered(service);
@@ -290,22 +246,32 @@ impl Worker {
         Ok(Ended::written(Outcome::InProgress(poll_after), &after))
     }
 
-    /// Reports a failure to the user, in an event and in the condition.
-    async fn failed(&self, service: &Service, doing: status::Doing, error: WorkError) -> Ended {
-        let ended = Ended::failed(service, &error);
-        if let Some(error) = error.of_this_service() {
-            self.status.failed(service, doing, error);
-            let after = act(&self.writer, service, Write::Failed(error)).await.ok();
-            self.ask_who_it_is(error).await;
-            return Ended { written: after.and_then(|after| version(&after)).or(ended.written), ..ended };
+    /// Reports a failure, to those whom it concerns.
+    async fn failed(&self, job: &Job, service: &Service, error: &WorkError) -> Ended {
+        let (ended, report) = (Ended::failed(service, error), job.report(Failure::from(error)));
+        let doing = job.doing();
+        if job.attempt.call == Call::UpdateTargets && report != Report::Nothing {
+            self.metrics.node_sync_errors.inc();
         }
-        if let WorkError::Write(error @ WriteError::Api(_)) = &error
-            && !error.is_unanswered()
-        {
-            tracing::warn!(service = service.key(), %error, "Service patch failed, retrying after a pause");
-            if error.is_refused() {
-                self.status.not_written(service, doing, error);
+        match (error, report) {
+            (WorkError::Provider(error), Report::Readiness) => {
+                self.status.plan_failed(service, error);
+                self.ask_who_it_is(error).await;
             }
+            (WorkError::Provider(error), Report::Event | Report::EventAndCondition) if is_of_this_service(error) => {
+                self.status.failed(service, doing, error);
+                let writes = report == Report::EventAndCondition;
+                let after = if writes { act(&self.writer, service, Write::Failed(error)).await.ok() } else { None };
+                self.ask_who_it_is(error).await;
+                return Ended { written: after.and_then(|after| version(&after)).or(ended.written), ..ended };
+            }
+            (WorkError::Write(error @ WriteError::Api(_)), _) if !error.is_unanswered() => {
+                tracing::warn!(service = service.key(), %error, "Service patch failed, retrying after a pause");
+                if error.is_refused() && report == Report::EventAndCondition {
+                    self.status.not_written(service, doing, error);
+                }
+            }
+            _ => {}
         }
         ended
     }
@@ -318,12 +284,44 @@ impl Worker {
     }
 }
 
-impl WorkError {
-    /// The provider's error, if it is about this Service: not that there is no provider, or another leader.
-    fn of_this_service(&self) -> Option<&ProviderError> {
-        match self {
-            Self::Provider(error) if error.reason != NOT_LEADING && !error.is_absence() => Some(error),
-            _ => None,
+/// Whether an error is about this Service: not that there is no provider, or another leader.
+fn is_of_this_service(error: &ProviderError) -> bool {
+    error.reason != NOT_LEADING && !error.is_absence()
+}
+
+/// To whom a failure is reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Report {
+    /// Another call follows at once.
+    Nothing,
+    /// Nothing was changed, and nothing is known to be wrong with this Service: readiness says what concerns all.
+    Readiness,
+    /// The condition says already why Ensure is refused.
+    Event,
+    /// The user.
+    EventAndCondition,
+}
+
+impl Job {
+    fn report(&self, failure: Failure) -> Report {
+        let ensure_is_refused = self.definition == Definition::Refused;
+        match (self.attempt.call, failure) {
+            // There is nothing to update: Ensure makes it.
+            (Call::UpdateTargets, Failure::Conflict(_)) => Report::Nothing,
+            (Call::UpdateTargets, Failure::RateLimited(_)) if ensure_is_refused => Report::Nothing,
+            (Call::UpdateTargets, _) if ensure_is_refused => Report::Event,
+            // The user can fix it, and Ensure will be refused alike.
+            (Call::Plan(Purpose::Restart), Failure::Terminal) => Report::EventAndCondition,
+            (Call::Plan(_), _) => Report::Readiness,
+            _ => Report::EventAndCondition,
+        }
+    }
+
+    fn doing(&self) -> status::Doing {
+        match self.attempt.call {
+            Call::Ensure { .. } | Call::Plan(_) => status::SYNCING,
+            Call::UpdateTargets => status::UPDATING,
+            Call::Delete { .. } => status::DELETING,
         }
     }
 }

@@ -227,12 +227,12 @@ async fn services_of_other_types_and_classes_are_not_touched() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_class_that_is_served_no_more_freezes_its_services_with_one_event() {
-    let frozen = |name: &str| {
+async fn a_class_that_is_served_no_more_leaves_its_services_unmanaged_with_one_event() {
+    let of_the_class = |name: &str| {
         with(finished(name), |it| it["metadata"]["annotations"] = json!({ annotations::LOAD_BALANCER_CLASS: "example.com/a" }))
     };
-    let deleted = with(frozen("deleted"), |it| it["metadata"]["deletionTimestamp"] = json!("2024-05-06T07:08:09Z"));
-    let mut world = World::new([frozen("kept"), deleted], [node("n1")]);
+    let deleted = with(of_the_class("deleted"), |it| it["metadata"]["deletionTimestamp"] = json!("2024-05-06T07:08:09Z"));
+    let mut world = World::new([of_the_class("kept"), deleted], [node("n1")]);
     let running = start(&world);
     settle().await;
     world.server.put_node(node("n2"));

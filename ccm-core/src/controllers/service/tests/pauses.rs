@@ -156,7 +156,7 @@ async fn a_limit_without_a_time_is_respected_longer_each_time_and_by_a_burst_jus
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_limit_of_no_time_is_no_invitation_to_hurry() {
+async fn a_limit_of_no_time_is_a_short_pause_all_the_same() {
     let world = World::new([service("a")], []);
     world.cloud.always(Verb::Ensure, Some(limited(Some(Duration::ZERO))));
     let running = start(&world);
