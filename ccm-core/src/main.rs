@@ -5,7 +5,8 @@ use ccm_core::causes;
 use ccm_core::config::{Config, Invocation};
 use ccm_core::runtime::{self, listing, logging, shutdown};
 
-#[tokio::main]
+/// One worker thread beside the main one: the work is waiting, and on more threads a third of the processor time went into waking them.
+#[tokio::main(flavor = "multi_thread", worker_threads = 1)]
 async fn main() -> ExitCode {
     let done = match Invocation::from_args(std::env::args_os()) {
         Ok(Invocation::Run(config)) => start(*config).await,
