@@ -89,7 +89,7 @@ async fn serve(config: &Config, health: &Health, registry: Registry, background:
     let endpoints = Endpoints::new(config, health.clone(), Arc::new(registry))?;
     let server = Server::bind(address).await?;
     background.spawn(tasks::SERVING, async move {
-        if let Err(error) = server.serve(endpoints, CancellationToken::new()).await {
+        if let Err(error) = server.serve_apart(endpoints).await {
             tracing::error!("{error}");
         }
     });

@@ -37,6 +37,8 @@ const OF_THE_PROCESS: [&str; 8] = [
     "look-up-batches",
     "provider-session",
 ];
+/// How soon `/livez` names a task that makes no progress: it may work for a minute.
+const STANDSTILL: Duration = Duration::from_secs(90);
 /// How soon after a panic the lease is released, and a process that ends has ended.
 const SOON: Duration = Duration::from_secs(5);
 
@@ -153,4 +155,30 @@ async fn a_panic_in_any_task_of_the_process_ends_it_with_an_error_and_without_th
         failed.core.ready().await?;
     }
     replicas.end().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_that_stands_still_fails_livez_by_name_and_the_other_replica_takes_over() -> Result<()> {
+    let mut replicas = Replicas::start().await?;
+    replicas.run_all_tasks().await?;
+    replicas.leader.core.stall("service")?;
+    std::mem::swap(&mut replicas.leader, &mut replicas.other);
+    let node = ["after-a-standstill".to_owned()];
+    replicas.world.kubelets().join(&node).await?;
+    let takes_over = eventually("the other replica to initialise the node", 2 * PATIENCE, async || {
+        ensure_leads(&replicas.leader.core).await?;
+        replicas.world.kubelets().initialised(&node).await
+    });
+    takes_over.await?;
+    let named = eventually("/livez to name the task", STANDSTILL, async || {
+        let problem = replicas.other.core.lacks_liveness().await?.context("/livez is well")?;
+        ensure!(problem.contains("the task service has made no progress for"), "it says: {problem}");
+        Ok(())
+    });
+    named.await?;
+    replicas.other.core.kill().await?;
+    replicas.other.provider.stop().await?;
+    replicas.leader.stop().await?;
+    replicas.cloud.stop().await?;
+    replicas.world.end_after_panics().await
 }

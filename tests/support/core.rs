@@ -262,6 +262,18 @@ impl Core {
         fs::remove_file(folder.join(task)).with_context(|| format!("no task {task} runs, or this is a release build"))
     }
 
+    /// Makes a task of this name block its thread for ever.
+    pub fn stall(&self, task: &str) -> Result<()> {
+        let folder = self.tasks.as_ref().context("the core was not started with_panics")?;
+        Ok(fs::write(folder.join(task), "stall")?)
+    }
+
+    /// What `/livez` answers where it is not well.
+    pub async fn lacks_liveness(&self) -> Result<Option<String>> {
+        let answer = self.http.get(format!("http://127.0.0.1:{}/livez", self.port)).send().await?;
+        if answer.status().is_success() { Ok(None) } else { Ok(Some(answer.text().await?)) }
+    }
+
     /// Whether it holds the lease.
     pub async fn leads(&self) -> Result<bool> {
         Ok(self.metric("leader_election_master_status").await?.unwrap_or_default() > 0.0)

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::thread;
 
 use axum::Router;
 use axum::extract::{RawQuery, State};
@@ -12,6 +13,8 @@ use axum::routing::get;
 use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
+use tokio::runtime::Builder;
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
@@ -49,7 +52,7 @@ pub enum ServingError {
     Config(#[from] serde_json::Error),
     /// The listener failed.
     #[error("serving health and metrics failed: {0}")]
-    Serve(#[source] io::Error),
+    Serve(#[from] io::Error),
 }
 
 impl Endpoints {
@@ -92,10 +95,23 @@ impl Server {
         self.address
     }
 
+    /// Serves on a thread of its own until this is dropped, so that `/livez` answers also while a task of the process makes no
+    /// progress. Returns only where that thread ends.
+    pub async fn serve_apart(self, endpoints: Endpoints) -> Result<(), ServingError> {
+        let (ended, end) = oneshot::channel();
+        let (stop, listener) = (CancellationToken::new(), self.listener.into_std()?);
+        let (_stop_with_this, address) = (stop.clone().drop_guard(), self.address);
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let serve = async move { Self { listener: TcpListener::from_std(listener)?, address }.serve(endpoints, stop).await };
+        let serve = move || drop(ended.send(runtime.block_on(serve)));
+        thread::Builder::new().name("serving".to_owned()).spawn(serve)?;
+        end.await.unwrap_or_else(|_| Err(ServingError::Serve(io::Error::other("its thread ended"))))
+    }
+
     /// Serves until shutdown, requests that are running included.
     pub async fn serve(self, endpoints: Endpoints, shutdown: CancellationToken) -> Result<(), ServingError> {
         let serving = axum::serve(self.listener, endpoints.router());
-        serving.with_graceful_shutdown(shutdown.cancelled_owned()).await.map_err(ServingError::Serve)
+        Ok(serving.with_graceful_shutdown(shutdown.cancelled_owned()).await?)
     }
 }
 
