@@ -134,13 +134,14 @@ async fn serve(services: &Services, api: &Api<Service>, number: usize, name: &st
     services.create([Wish::new(name)]).await?;
     let held = json!({ "metadata": { "finalizers": [FINALIZER], "annotations": { CLASS: "" } } });
     api.patch(name, &params, &Patch::Strategic(held)).await?;
-    let named = json!({ "metadata": { "annotations": { NAME: format!("a{number:031}") } } });
-    api.patch(name, &params, &Patch::Strategic(named)).await?;
     let condition = json!({
         "type": READY, "status": "True", "reason": "Ready", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z",
     });
     let address = json!({ "ip": format!("198.18.{}.{}", number / 250, number % 250 + 1) });
-    let status = json!({ "status": { "loadBalancer": { "ingress": [address] }, "conditions": [condition] } });
+    let status = json!({
+        "metadata": { "annotations": { NAME: format!("a{number:031}") } },
+        "status": { "loadBalancer": { "ingress": [address] }, "conditions": [condition] },
+    });
     api.patch_status(name, &params, &Patch::Strategic(status)).await?;
     Ok(())
 }

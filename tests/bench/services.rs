@@ -42,7 +42,7 @@ impl Serve {
         println!("{services} Services on {nodes} nodes, {latency} ms a call, default flags, a fresh API server for each row");
         let bare = self.bare().await?;
         println!(
-            "bare client, {:3} in flight        {:7.2} s   (create, and 3 patches each)",
+            "bare client, {:3} in flight        {:7.2} s   (create, and 2 patches each)",
             self.in_flight,
             bare.as_secs_f64()
         );
