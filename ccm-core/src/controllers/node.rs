@@ -3,7 +3,7 @@
 //!
 //! This file has the sources: what may have changed, and what is due for a node then. What a node needs is decided in
 //! [`mod@decide`]; an initialised node that nothing is wrong with costs nothing but the periodic refresh. Which node is worked on
-//! when is the [scheduler](super::scheduler)'s.
+//! when is for the [`scheduler`](mod@super::scheduler) to say.
 pub mod act;
 pub mod decide;
 pub mod observe;

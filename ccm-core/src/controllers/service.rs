@@ -3,7 +3,7 @@
 //!
 //! This file is the driver: it hears of Services, nodes and the provider, and names the Services to look at. Every reason to look at a
 //! Service leads to the same decision in [`mod@decide`]; the [`scheduler`](super::scheduler) says when the call is made, and
-//! [`memory`] has the table of what follows from its outcome.
+//! `memory` has the table of what follows from its outcome.
 pub mod act;
 pub mod decide;
 mod memory;
