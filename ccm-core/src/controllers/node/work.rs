@@ -13,6 +13,7 @@ use super::status::Status;
 use crate::cluster::patch::WriteError;
 use crate::controllers::NodeContext;
 use crate::controllers::scheduler::retry::Pause;
+use crate::controllers::written::{later_than, version};
 use crate::model::instance::NodeQuery;
 use crate::model::node::Node;
 use crate::names;
@@ -52,7 +53,7 @@ impl Worker {
         match self.shutdown.run_until_cancelled(self.looked_up(observed, asks)).await {
             None => nothing,
             Some(Err(error)) => Ended { answered: may_pass(&error), again: because(again(&attempted.node, &error)), ..nothing },
-            Some(Ok(None)) => Ended { answered: Some(true), written: newer(&attempted.node), ..nothing },
+            Some(Ok(None)) => Ended { answered: Some(true), written: later_than(&attempted.node.resource_version), ..nothing },
             Some(Ok(Some(observed))) => {
                 let (written, again) = self.acted_in_turn(observed).await;
                 Ended { answered: asks.map(|_| true), written, again: because(again) }
@@ -99,10 +100,10 @@ impl Worker {
         match act(&self.ctx.writer, &self.ctx.metrics, observed).await {
             Ok(acted) => {
                 self.status.acted(&acted, Timestamp::now());
-                let written = acted.plan.writes().then(|| acted.node.resource_version.parse().ok()).flatten();
+                let written = acted.plan.writes().then(|| version(&acted.node.resource_version)).flatten();
                 (written, after(&acted))
             }
-            Err(WriteError::Gone) => (newer(&node), None),
+            Err(WriteError::Gone) => (later_than(&node.resource_version), None),
             Err(error) => (None, Some(self.write_failed(&node, &error))),
         }
     }
@@ -145,11 +146,6 @@ fn again(node: &Node, error: &ProviderError) -> Option<Pause> {
 /// `Some(false)` for a failure that may pass by itself.
 fn may_pass(error: &ProviderError) -> Option<bool> {
     matches!(error.outcome, Outcome::Retry { .. } | Outcome::Unknown).then_some(false)
-}
-
-/// The API server has a later version of the node, or none: nothing follows from what the watch still shows.
-fn newer(node: &Node) -> Option<u64> {
-    Some(node.resource_version.parse::<u64>().ok()?.saturating_add(1))
 }
 
 /// What an answer, and what follows from it, depends on. Heartbeats and conditions are not in it.

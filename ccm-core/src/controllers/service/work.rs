@@ -12,6 +12,7 @@ use super::status::{self, Status};
 use crate::cluster::gate::Closed;
 use crate::cluster::patch::{ServiceWriter, WriteError};
 use crate::config::services::Drift;
+use crate::controllers::written::{later_than, version};
 use crate::model::load_balancer::{Ensured, Extras, Planned, Progress};
 use crate::model::service::Service;
 use crate::model::target::TargetSet;
@@ -263,7 +264,7 @@ impl Worker {
                 let writes = report == Report::EventAndCondition;
                 let after = if writes { act(&self.writer, service, Write::Failed(error)).await.ok() } else { None };
                 self.ask_who_it_is(error).await;
-                return Ended { written: after.and_then(|after| version(&after)).or(ended.written), ..ended };
+                return Ended { written: after.and_then(|after| version(&after.resource_version)).or(ended.written), ..ended };
             }
             (WorkError::Write(error @ WriteError::Api(_)), _) if !error.is_unanswered() => {
                 tracing::warn!(service = service.key(), %error, "Service patch failed, retrying after a pause");
@@ -342,7 +343,7 @@ impl Ended {
     }
 
     fn written(outcome: Outcome, after: &Service) -> Self {
-        Self { outcome, written: version(after) }
+        Self { outcome, written: version(&after.resource_version) }
     }
 
     /// Remembered for the Service as it was sent, with the annotations that it has got for it: they are no change of the user's.
@@ -355,13 +356,9 @@ impl Ended {
     /// Where the API server knows that the Service is another by now, or gone, nothing follows from what the watch still shows of it.
     fn failed(service: &Service, error: &WorkError) -> Self {
         let failure = Failure::from(error);
-        let newer = || version(service).map(|version| version.saturating_add(1));
+        let newer = || later_than(&service.resource_version);
         Self { outcome: Outcome::Failed(failure), written: (failure == Failure::Gone).then(newer).flatten() }
     }
-}
-
-fn version(service: &Service) -> Option<u64> {
-    service.resource_version.parse().ok()
 }
 
 fn elsewhere(service: &Service, who: &str) -> Ended {
