@@ -1,7 +1,8 @@
 //! What an hour costs in which nothing happens but that kubelets report: ccm-core and upstream's manager in turn.
 //!
-//! The hour is compressed: kubelets, the managers' periods and the time that a call to the cloud takes are all quicker by the
-//! same factor. Not compressed are what no flag sets: how long watches last, and ccm-core's handshakes with its provider.
+//! The hour is compressed: the kubelets' status patches, the managers' periods and the time that a call to the cloud takes are all
+//! quicker by the same factor. Not compressed are the renewals of the kubelets' leases, which no manager watches and of which an
+//! API server here takes no more, and what no flag sets: how long watches last, and ccm-core's handshakes with its provider.
 mod load;
 
 use std::sync::atomic::Ordering;
@@ -69,7 +70,7 @@ impl Idle {
             self.nodes,
             self.minutes,
             self.quick(REFRESH),
-            self.quick(RENEWAL),
+            RENEWAL,
             self.quick(self.latency)
         );
         println!("{:<24} {:>11} {:>15} {:>9} {:>8} {:>8}", "", "CPU s, hour", "CPU s, a minute", "peak MiB", "calls", "writes");
@@ -116,7 +117,7 @@ impl Idle {
         core.stop().await?;
         provider.stop().await?;
         joined::check(&world, self.nodes).await?;
-        let pace = Pace { status: self.quick(REFRESH), lease: self.quick(RENEWAL) };
+        let pace = Pace { status: self.quick(REFRESH), lease: RENEWAL };
         let load = Load::prepare(&world, &names, pace).await?;
         Ok((world, load))
     }
@@ -172,13 +173,13 @@ impl Idle {
                 if index == 0 { &counts } else { "" }
             );
         }
-        let due = |every: Duration| number(self.nodes) * HOUR.as_secs_f64() / every.as_secs_f64();
+        let due = |period: Duration, every: Duration| number(self.nodes) * period.as_secs_f64() / every.as_secs_f64();
         println!(
             "  meanwhile {} of {:.0} status patches and {} of {:.0} lease renewals",
             load.patches.load(Ordering::Relaxed),
-            due(REFRESH),
+            due(HOUR, REFRESH),
             load.renewals.load(Ordering::Relaxed),
-            due(RENEWAL)
+            due(self.quick(HOUR), RENEWAL)
         );
     }
 }

@@ -170,8 +170,8 @@ fn place(scope: &Scope) -> String {
 pub(super) fn to_look_up(observed: &Observed<'_>) -> Vec<Arc<Node>> {
     let trips = observed.state.map(|state| state.trips.as_slice()).unwrap_or_default();
     let listed = |node: &Node| trips.iter().any(|trip| trip.lists(&node.name, &node.uid));
-    let suspect = |node: &Node| observed.owns(node) && (listed(node) || observed.observations.denied_since(&node.name).is_some());
-    let wanted = |node: &Node| is_examined(node, observed) && (node.ready != Ready::True || suspect(node));
+    let suspect = |node: &Node| (listed(node) || observed.observations.denied_since(&node.name).is_some()) && observed.owns(node);
+    let wanted = |node: &Node| (node.ready != Ready::True || suspect(node)) && is_examined(node, observed);
     observed.nodes.iter().filter(|node| wanted(node)).cloned().collect()
 }
 
@@ -185,10 +185,19 @@ pub(super) fn to_cross_check(observed: &Observed<'_>) -> Vec<Arc<Node>> {
 /// Decides over all nodes at once.
 pub(super) fn decide(observed: &Observed<'_>) -> Plan {
     let mut plan = Plan { taint: to_taint(observed), untaint: to_untaint(observed), ..Plan::default() };
-    if let Some(state) = observed.state {
+    if let Some(state) = observed.state.filter(|state| !is_quiet(observed, state)) {
         Rules::new(observed, state).apply(&mut plan);
     }
     plan
+}
+
+/// Whether the rules have nothing to judge: no machine is denied, no breaker is tripped, and the cloud is the accepted one. In
+/// a cluster at rest a tick then costs next to nothing.
+fn is_quiet(observed: &Observed<'_>, state: &State) -> bool {
+    let (memory, cloud) = (observed.memory, &observed.provider.cloud_identity);
+    let remembers = memory.evidence.is_some() || !memory.quiet_since.is_empty();
+    let is_accepted = state.accepted_identity.as_ref().is_none_or(|accepted| accepted == cloud);
+    observed.observations.is_empty() && state.trips.is_empty() && !remembers && is_accepted
 }
 
 /// Whether a node carries the taint of a stopped machine.

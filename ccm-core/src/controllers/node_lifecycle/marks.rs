@@ -26,6 +26,9 @@ struct Mark {
 impl Marks {
     /// Takes in how a node is now. To be called for every change that the watch shows.
     pub fn see(&mut self, node: &Node, now: Timestamp) {
+        if self.0.is_empty() && !is_marked(node) {
+            return;
+        }
         let known = self.0.get(&node.name).is_some_and(|mark| mark.uid == node.uid);
         if !is_marked(node) || (!known && node.ready != Ready::True) {
             self.0.remove(&node.name);
@@ -36,8 +39,10 @@ impl Marks {
 
     /// Takes in all nodes at once, and forgets those that are gone.
     pub fn see_all(&mut self, nodes: &[Arc<Node>], now: Timestamp) {
-        let present: HashSet<_> = nodes.iter().map(|node| node.name.as_str()).collect();
-        self.0.retain(|name, _| present.contains(name.as_str()));
+        if !self.0.is_empty() {
+            let present: HashSet<_> = nodes.iter().map(|node| node.name.as_str()).collect();
+            self.0.retain(|name, _| present.contains(name.as_str()));
+        }
         nodes.iter().for_each(|node| self.see(node, now));
     }
 

@@ -95,6 +95,9 @@ impl Observations {
     /// no longer managed.
     pub fn begin_tick(&mut self, nodes: &[Arc<Node>], provider: &ProviderInfo) {
         self.latest.clear();
+        if self.is_empty() {
+            return;
+        }
         let managed = nodes.iter().filter(|node| provider.ownership(node).is_managed());
         let by_name: HashMap<_, _> = managed.map(|node| (node.name.as_str(), node)).collect();
         self.gone.retain(|name, gone| {
@@ -152,6 +155,11 @@ impl Observations {
     /// Forgets everything: the provider went away or became another.
     pub fn clear(&mut self) {
         *self = Self::default();
+    }
+
+    /// Whether no machine is denied, and no look-up of this tick was answered.
+    pub fn is_empty(&self) -> bool {
+        self.gone.is_empty() && self.denied.is_empty() && self.latest.is_empty()
     }
 
     /// What was said of a node in this tick; `None` if nothing was, or it could not be found out.

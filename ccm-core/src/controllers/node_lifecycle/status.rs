@@ -79,7 +79,7 @@ impl Status {
             self.note(subject, Grade::Warning, names::events::DELETION_BREAKER_TRIPPED, &self.message(trip));
         }
         for trip in closed {
-            let message = format!("Breaker {} closed by itself: the machines of its reason is gone", trip.id);
+            let message = format!("Breaker {} was reset: the reason for which it tripped is gone", trip.id);
             tracing::info!(breaker = trip.id, "{message}");
             self.note_on_map(Grade::Normal, names::events::DELETION_BREAKER_RESET, &message);
         }
