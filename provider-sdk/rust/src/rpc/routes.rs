@@ -91,7 +91,8 @@ impl Service {
     ) -> Vec<(String, Result<Progress<Made>>)> {
         let changes: Vec<_> = routes.into_iter().map(|(key, new)| (key, batch.change(new))).collect();
         if let RoutesPart::Batches(_) = part {
-            self.begin_together(part, batch, changes.iter().map(|(_, change)| change.clone()).collect());
+            let begun: Vec<_> = changes.iter().map(|(_, change)| change.clone()).collect();
+            self.begin_together(part, batch, &begun);
         }
         let places = Arc::new(Semaphore::new(part.concurrency()));
         join_all(changes.into_iter().map(|(key, change)| async {
@@ -102,7 +103,7 @@ impl Service {
     }
 
     /// Begins in one call of the cloud what of the batch can begin now.
-    fn begin_together(&self, part: &RoutesPart, batch: &Batch, changes: Vec<Change>) {
+    fn begin_together(&self, part: &RoutesPart, batch: &Batch, changes: &[Change]) {
         let requests = changes.iter().map(|change| (change.key(), change.clone())).collect();
         self.changes.begin_together(batch.verb.method(), &batch.licence.lost, requests, |positions| {
             let begun: Vec<_> = positions.iter().filter_map(|at| changes.get(*at).cloned()).collect();
