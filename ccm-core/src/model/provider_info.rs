@@ -77,7 +77,12 @@ pub struct Limits {
 impl Default for Limits {
     /// What the contract says where a provider says nothing.
     fn default() -> Self {
-        Self { max_batch_size: 100, max_concurrent_instance_calls: 4, max_concurrent_load_balancer_calls: 10, max_concurrent_route_calls: 4 }
+        Self {
+            max_batch_size: 100,
+            max_concurrent_instance_calls: 4,
+            max_concurrent_load_balancer_calls: 10,
+            max_concurrent_route_calls: 4,
+        }
     }
 }
 

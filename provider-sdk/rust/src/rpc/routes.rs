@@ -71,8 +71,10 @@ impl Service {
         let routes = self.part("ListRoutes")?;
         let ctx = ctx.for_cluster(required_cluster(request.cluster)?);
         let routes = routes.list(&ctx).await?;
-        let messages: Vec<_> =
-            routes.chunks(ROUTES_PER_MESSAGE).map(|part| Ok(v1::ListRoutesResponse { routes: part.to_vec() })).collect();
+        let messages: Vec<_> = routes
+            .chunks(ROUTES_PER_MESSAGE)
+            .map(|part| Ok(v1::ListRoutesResponse { routes: part.to_vec(), observed_at: None }))
+            .collect();
         Ok(stream::iter(messages).boxed())
     }
 
