@@ -29,6 +29,7 @@ use super::session::{Cluster, SessionConfig};
 use crate::model::provider_info::ProviderInfo;
 
 pub mod routes;
+pub mod scenario;
 
 /// The metadata of a call and the names that it asked for.
 type Batch = (MetadataMap, Vec<String>);

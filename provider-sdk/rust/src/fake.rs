@@ -6,7 +6,7 @@ pub use provider::{
     BatchScript, FakeInstances, FakeLoadBalancers, FakeProvider, FakeRoutes, FakeVolumes, FakeZones, KeyScript, ListScript,
     PlanScript,
 };
-pub use raw::{RawLoadBalancers, RawServer};
+pub use raw::{RawLoadBalancers, RawRoutes, RawServer};
 pub use script::Script;
 pub use serving::Serving;
 
