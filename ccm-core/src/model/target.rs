@@ -49,6 +49,7 @@ impl Target {
             labels: provider.node_labels.select(&node.labels),
             annotations: provider.node_annotations.select(&node.annotations),
             taints: taints.map(|taint| Taint { time_added: None, ..taint.clone() }).collect(),
+            network_unavailable: NetworkUnavailable::Absent,
             conditions: conditions.cloned().collect(),
             addresses: node.addresses.clone(),
             pod_cidrs: node.pod_cidrs.clone(),
@@ -130,7 +131,7 @@ impl Hasher for Content {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::node::{ConditionStatus, Ready};
+    use crate::model::node::{ConditionStatus, NetworkUnavailable, Ready};
     use crate::model::provider_info::KeySelector;
 
     fn node(name: &str) -> Node {
