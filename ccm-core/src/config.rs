@@ -6,6 +6,8 @@ use std::ffi::OsString;
 use clap::Parser;
 use serde::Serialize;
 
+use crate::names::controllers::ROUTE;
+
 mod compatibility;
 mod controllers;
 mod deletion;
@@ -16,6 +18,7 @@ mod listing;
 mod logging;
 mod nodes;
 mod provider;
+mod routes;
 pub mod services;
 mod serving;
 #[cfg(test)]
@@ -29,6 +32,7 @@ pub use listing::{ListingConfig, Output};
 pub use logging::{LogFormat, LoggingConfig};
 pub use nodes::NodesConfig;
 pub use provider::ProviderConfig;
+pub use routes::RoutesConfig;
 pub use services::{Drift, ServicesConfig};
 pub use serving::ServingConfig;
 
@@ -56,6 +60,8 @@ struct Cli {
     deletion: deletion::DeletionArgs,
     #[command(flatten)]
     services: services::ServicesArgs,
+    #[command(flatten)]
+    routes: routes::RoutesArgs,
     #[command(flatten)]
     leader_election: leader_election::LeaderElectionArgs,
     #[command(flatten)]
@@ -103,6 +109,8 @@ pub struct Config {
     pub deletion: DeletionConfig,
     /// The load balancers of Services.
     pub services: ServicesConfig,
+    /// The routes to the Pods of each node.
+    pub routes: RoutesConfig,
     /// The lease, and how ccm-core releases it.
     pub leader_election: LeaderElectionConfig,
     /// Health and metrics endpoints.
@@ -154,6 +162,19 @@ impl Config {
         let cli = Cli::try_parse_from(args.into_iter().map(Into::into).map(go_syntax::dashed))?;
         cli.validate().map_err(ConfigError::from)
     }
+
+    /// Whether node-route-controller has routes to configure, if the provider serves them.
+    pub fn configures_routes(&self) -> bool {
+        self.controllers.runs(ROUTE) && self.routes.configure && !self.kubernetes.cluster_cidrs.is_empty()
+    }
+}
+
+/// The value of a flag that is a part of something, if it is one.
+fn fraction(flag: &'static str, given: f64) -> Result<f64, Invalid> {
+    if given > 0.0 && given <= 1.0 {
+        return Ok(given);
+    }
+    Err(Invalid::new(flag, format!("{given} is not a fraction"), "give more than 0 and at most 1, such as 0.2"))
 }
 
 impl Cli {
@@ -166,6 +187,7 @@ impl Cli {
             nodes: self.nodes.validate()?,
             deletion: self.deletion.validate()?,
             services: self.services.validate(&controllers)?,
+            routes: self.routes.validate()?,
             controllers,
             leader_election: self.leader_election.validate()?,
             serving: self.serving.validate(&mut warnings),

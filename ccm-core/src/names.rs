@@ -23,6 +23,18 @@ pub mod controllers {
     pub const NODE_LIFECYCLE: &str = "cloud-node-lifecycle-controller";
     /// Creates and maintains the load balancers of Services (upstream's alias: `service`).
     pub const SERVICE: &str = "service-lb-controller";
+    /// Creates and removes the routes to the Pods of each node (upstream's alias: `route`).
+    pub const ROUTE: &str = "node-route-controller";
+}
+
+/// The condition of nodes that says whether there are routes to their Pods.
+pub mod network_unavailable {
+    /// Its type.
+    pub const TYPE: &str = "NetworkUnavailable";
+    /// The reason with the status False: every Pod CIDR of the node has its route.
+    pub const ROUTE_CREATED: &str = "RouteCreated";
+    /// The reason with the status True: a Pod CIDR of the node has no route.
+    pub const NO_ROUTE_CREATED: &str = "NoRouteCreated";
 }
 
 /// Taints.

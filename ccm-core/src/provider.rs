@@ -26,6 +26,7 @@ pub mod instances;
 pub mod lead;
 pub mod load_balancers;
 pub mod metrics;
+pub mod routes;
 #[cfg(test)]
 pub(crate) mod scripted;
 pub mod session;

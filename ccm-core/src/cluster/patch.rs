@@ -6,7 +6,7 @@ mod services;
 use kube::api::PatchParams;
 use serde_json::{Map, Value, json};
 
-pub use self::nodes::{NodePatch, NodeWriter};
+pub use self::nodes::{NetworkCondition, NodePatch, NodeStatusPatch, NodeWriter};
 pub use self::services::{ConditionChange, ServicePatch, ServiceWriter, StatusPatch};
 use super::gate::Closed;
 use super::presence;

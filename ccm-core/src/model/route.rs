@@ -4,7 +4,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use jiff::Timestamp;
 
-use super::node::Address;
+use super::node::{Address, Node};
 
 /// The table of the cluster, as one complete list returned it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +43,18 @@ pub struct RouteTarget {
     pub description: String,
 }
 
+impl RouteTarget {
+    /// Whether this is the node's machine: by providerID where both have one, otherwise by name; and every address that is known
+    /// of the target must be the node's.
+    pub fn is(&self, node: &Node) -> bool {
+        let is_named = match (&self.provider_id, &node.provider_id) {
+            (Some(listed), Some(id)) => listed == id,
+            _ => self.node_name.as_deref() == Some(node.name.as_str()),
+        };
+        is_named && self.addresses.iter().all(|listed| node.addresses.iter().any(|address| address.value == listed.value))
+    }
+}
+
 /// A route that is to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WantedRoute {
@@ -67,4 +79,48 @@ pub enum RouteOutcome {
     InProgress(Duration),
     /// The cloud does not know the machine that the route is to lead to.
     TargetNotFound,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::cluster::scripted::model;
+    use crate::model::node::AddressType;
+
+    #[test]
+    fn a_target_is_a_node_by_provider_id_then_by_name_and_never_with_an_address_of_another_machine() {
+        // listed name, listed providerID, listed address, the node's providerID, is it the node
+        let cases = [
+            (Some("a"), None, None, None, true),
+            (Some("a"), None, None, Some("sim://1"), true),
+            (Some("a"), Some("sim://1"), None, None, true),
+            (Some("b"), Some("sim://1"), None, Some("sim://1"), true),
+            (None, Some("sim://1"), None, Some("sim://1"), true),
+            (Some("a"), Some("sim://2"), None, Some("sim://1"), false),
+            (None, Some("sim://1"), None, None, false),
+            (Some("b"), None, None, Some("sim://1"), false),
+            (None, None, None, Some("sim://1"), false),
+            (Some("a"), None, Some("10.0.0.1"), None, true),
+            (Some("a"), None, Some("10.0.0.9"), None, false),
+            (Some("a"), Some("sim://1"), Some("10.0.0.9"), Some("sim://1"), false),
+            (None, None, Some("10.0.0.1"), None, false),
+        ];
+        for (name, listed_id, address, id, expected) in cases {
+            let node = model(&json!({
+                "metadata": { "name": "a", "uid": "u" },
+                "spec": { "providerID": id },
+                "status": { "addresses": [{ "type": "InternalIP", "address": "10.0.0.1" }] },
+            }));
+            let address = address.map(|value| Address { kind: AddressType::ExternalIp, value: value.to_owned() });
+            let target = RouteTarget {
+                node_name: name.map(str::to_owned),
+                provider_id: listed_id.map(str::to_owned),
+                addresses: address.into_iter().collect(),
+                description: String::new(),
+            };
+            assert_eq!(target.is(&node), expected, "{target:?} and {id:?}");
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! A node on the wire, with the fields in use. Images, volumes, capacities and the texts of conditions are not among them.
+//! A node on the wire, with the fields in use. Images, volumes, capacities and the messages of conditions are not among them.
 use jiff::Timestamp;
 use serde::Deserialize;
 
@@ -49,6 +49,16 @@ pub struct Condition {
     #[serde(rename = "type")]
     pub kind: String,
     pub status: String,
+    pub reason: Option<Reason>,
+}
+
+/// The reasons of conditions that matter; all others are one, and take no memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub enum Reason {
+    RouteCreated,
+    NoRouteCreated,
+    #[serde(other)]
+    Other,
 }
 
 /// An entry of `status.addresses`.

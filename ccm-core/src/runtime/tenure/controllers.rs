@@ -129,7 +129,11 @@ impl Tenures {
 
     fn node_config(&self) -> NodeConfig {
         let nodes = &self.parts.config.nodes;
-        NodeConfig { status_update_frequency: nodes.status_update_frequency, concurrent_writes: nodes.concurrent_syncs }
+        NodeConfig {
+            status_update_frequency: nodes.status_update_frequency,
+            concurrent_writes: nodes.concurrent_syncs,
+            configures_routes: self.parts.config.configures_routes(),
+        }
     }
 
     fn lifecycle_config(&self) -> LifecycleConfig {

@@ -81,7 +81,7 @@ impl RawServer {
             .add_service(v1::identity_server::IdentityServer::new(self.clone()))
             .add_service(v1::instances_server::InstancesServer::new(self.clone()))
             .add_service(self.load_balancers.clone().server())
-            .add_service(v1::routes_server::RoutesServer::new(self.routes.clone()));
+            .add_service(self.routes.clone().server());
         Ok(Serving::spawn(endpoint.clone(), |stop| server.serve_with_incoming_shutdown(incoming, stop.cancelled_owned())))
     }
 }

@@ -1,10 +1,10 @@
-//! The service Routes without the SDK: each answer is what its script says.
+//! The service Routes without the SDK: each answer is what its script says. It keeps no table.
 use ccm_proto::v1;
-use ccm_proto::v1::route_result::Outcome;
 use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
 use tonic::{Request, Response};
-use v1::routes_server::Routes;
+use v1::route_result::Outcome;
+use v1::routes_server::{Routes, RoutesServer};
 
 use super::Answer;
 use crate::fake::Script;
@@ -21,15 +21,16 @@ pub struct RawRoutes {
 }
 
 impl Default for RawRoutes {
-    /// An empty table, in which every change is done at once.
+    /// The table is empty, and every item is done at once.
     fn default() -> Self {
+        let done = |key| v1::RouteResult { key, outcome: Some(Outcome::Done(v1::RouteDone {})) };
         Self {
             list: Script::new(|_| Vec::new()),
-            create: Script::new(|request: v1::CreateRoutesRequest| {
+            create: Script::new(move |request: v1::CreateRoutesRequest| {
                 let results = request.items.into_iter().map(|item| done(item.key)).collect();
                 Ok(v1::CreateRoutesResponse { results })
             }),
-            delete: Script::new(|request: v1::DeleteRoutesRequest| {
+            delete: Script::new(move |request: v1::DeleteRoutesRequest| {
                 let results = request.items.into_iter().map(|item| done(item.key)).collect();
                 Ok(v1::DeleteRoutesResponse { results })
             }),
@@ -37,8 +38,10 @@ impl Default for RawRoutes {
     }
 }
 
-fn done(key: String) -> v1::RouteResult {
-    v1::RouteResult { key, outcome: Some(Outcome::Done(v1::RouteDone {})) }
+impl RawRoutes {
+    pub(super) fn server(self) -> RoutesServer<Self> {
+        RoutesServer::new(self)
+    }
 }
 
 #[tonic::async_trait]
@@ -46,8 +49,7 @@ impl Routes for RawRoutes {
     type ListRoutesStream = BoxStream<'static, Answer<v1::ListRoutesResponse>>;
 
     async fn list_routes(&self, request: Request<v1::ListRoutesRequest>) -> Answer<Response<Self::ListRoutesStream>> {
-        let messages = self.list.call(request.into_inner()).await;
-        Ok(Response::new(stream::iter(messages).boxed()))
+        Ok(Response::new(stream::iter(self.list.call(request.into_inner()).await).boxed()))
     }
 
     async fn create_routes(&self, request: Request<v1::CreateRoutesRequest>) -> Answer<Response<v1::CreateRoutesResponse>> {
