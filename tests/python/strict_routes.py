@@ -36,7 +36,7 @@ def routes(bindings, watch, cloud, leadership, name):
                 return messages.CreateRoutesResponse(results=[create(item, request.cluster.uid) for item in request.items])
 
         def DeleteRoutes(self, request, context):
-            was_listed = lambda route: content(route) in shown
+            was_listed = lambda route: not watch.calls["ListRoutes"] or content(route) in shown  # What a former process listed is not known.
             broken = strict_rules.message(request)
             broken += strict_rules.old_routes(request, bindings, MAX_BATCH, cloud.cluster_uid(), was_listed)
             with mutation("DeleteRoutes", broken, request, context):

@@ -16,7 +16,7 @@ use crate::leadership::Licence;
 use crate::mutations::{Mutation, Mutations};
 use crate::parts::RoutesPart;
 use crate::provider::{Progress, Result};
-use crate::routes::{NewRoute, RouteList, Routes};
+use crate::routes::{NewRoute, RouteList};
 use change::{Change, Made, Verb};
 use items::Item;
 
@@ -28,6 +28,8 @@ mod items;
 const DEFAULT_BATCH: u32 = 100;
 /// Routes in one message of a list.
 const ROUTES_PER_MESSAGE: usize = 500;
+/// The calls at once for what of a batch had to wait, where the cloud takes batches.
+const DEFAULT_CONCURRENCY: usize = 16;
 
 /// Routes, for any provider.
 pub(super) struct Service {
@@ -156,13 +158,12 @@ impl RoutesPart {
 
     /// How many calls there are at once for one batch. What of a batch had to wait is a call of its own.
     fn concurrency(&self) -> usize {
-        let single: Option<&Arc<dyn Routes>> = if let Self::Single(part) = self { Some(part) } else { None };
-        single.map_or(DEFAULT_CONCURRENCY, |part| part.route_concurrency()).max(1)
+        match self {
+            Self::Single(part) => part.route_concurrency().max(1),
+            Self::Batches(_) => DEFAULT_CONCURRENCY,
+        }
     }
 }
-
-/// The calls at once for what of a batch had to wait, where the cloud takes batches.
-const DEFAULT_CONCURRENCY: usize = 16;
 
 type Table = BoxStream<'static, Result<v1::ListRoutesResponse, Status>>;
 

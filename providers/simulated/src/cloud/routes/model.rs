@@ -54,6 +54,14 @@ impl Target {
         if let Self::Address { address, .. } = self { Some(*address) } else { None }
     }
 
+    /// Whether packets arrive at the same place: an address is one, whosever it was when the route was made.
+    pub fn leads_alike(&self, other: &Self) -> bool {
+        match (self.address(), other.address()) {
+            (Some(one), Some(other)) => one == other,
+            _ => self.is_same(other),
+        }
+    }
+
     /// Whether both lead to the same thing: the same machine by its id, the same address of it, or the same gateway.
     pub fn is_same(&self, other: &Self) -> bool {
         let id = |target: &Self| target.machine().and_then(|machine| machine.provider_id.clone());

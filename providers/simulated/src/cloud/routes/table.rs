@@ -98,7 +98,7 @@ impl Table {
         let destination = claim.destination.trunc();
         let (own, others): (Vec<_>, Vec<_>) =
             self.at(destination).iter().cloned().partition(|route| is_of(route, claim.cluster_uid));
-        if let Some(other) = others.iter().find(|other| !other.target.is_same(&claim.target)) {
+        if let Some(other) = others.iter().find(|other| !other.target.leads_alike(&claim.target)) {
             return Outcome::Failed(not_owned(other));
         }
         let Some(first) = own.first() else {

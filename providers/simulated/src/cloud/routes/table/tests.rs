@@ -87,6 +87,28 @@ fn a_claim_leaves_the_routes_of_others_alone() {
 }
 
 #[test]
+fn an_address_is_one_place_for_others_and_names_its_machine_for_the_cluster() {
+    let address = |node: Option<&str>| {
+        let machine = node.and_then(|node| machine(node).machine().cloned());
+        Target::Address { address: "10.9.0.1".parse().unwrap(), machine }
+    };
+    let claimed = |table: &mut Table, target| {
+        let claim = Claim { cluster_uid: "c", destination: NET.parse().unwrap(), target };
+        let mut records = Vec::new();
+        (table.claim(HERE, &claim, &mut records), records.len())
+    };
+    let mut foreign = Table::default();
+    let add = Edit::Add { destination: NET.parse().unwrap(), target: address(None), cluster_uid: None };
+    foreign.edit(add, &mut Vec::new()).unwrap();
+    assert_eq!(claimed(&mut foreign, address(Some("a"))), (Outcome::Done, 0));
+
+    let mut own = Table::default();
+    assert_eq!(claimed(&mut own, address(Some("a"))), (Outcome::Done, 1));
+    assert_eq!(claimed(&mut own, address(Some("b"))), (Outcome::Done, 1), "another machine has the address now");
+    assert_eq!(own.all().next().unwrap().target, address(Some("b")));
+}
+
+#[test]
 fn a_quota_stops_new_routes_and_no_replacement() {
     let mut full = table(&[(NET, "a", Some("c"))]);
     let terms = Terms { max: Some(1) };
