@@ -28,7 +28,7 @@ pub use controllers::ControllersConfig;
 pub use deletion::DeletionConfig;
 pub use kubernetes::KubernetesConfig;
 pub use leader_election::LeaderElectionConfig;
-pub use listing::{ListingConfig, Output};
+pub use listing::{Listed, ListingConfig, Output};
 pub use logging::{LogFormat, LoggingConfig};
 pub use nodes::NodesConfig;
 pub use provider::ProviderConfig;
@@ -42,7 +42,7 @@ const AFTER_HELP: &str = "Durations have Go's syntax: 500ms, 15s, 1h2m3.5s. ccm-
 it accepts the flag with one warning that says why it has no effect, or refuses it with the remedy. Underscores in a flag's name count as dashes.
 
 \
-`ccm-core load-balancers --help` explains the command that lists the load balancers of this cluster in the cloud.";
+`ccm-core load-balancers --help` and `ccm-core routes --help` explain the commands that list the load balancers and the routes of this cluster in the cloud.";
 
 /// The command line.
 #[derive(Debug, Parser)]
@@ -77,8 +77,8 @@ struct Cli {
 pub enum Invocation {
     /// Run the controllers.
     Run(Box<Config>),
-    /// List load balancers: `ccm-core load-balancers`.
-    ListLoadBalancers(Box<ListingConfig>),
+    /// List what is in the cloud: `ccm-core load-balancers` or `ccm-core routes`.
+    List(Box<ListingConfig>),
 }
 
 impl Invocation {
@@ -86,8 +86,8 @@ impl Invocation {
     pub fn from_args(args: impl IntoIterator<Item = OsString>) -> Result<Self, ConfigError> {
         let mut args = args.into_iter().peekable();
         let program = args.next().unwrap_or_default();
-        if args.next_if(|first| first == listing::NAME).is_some() {
-            return ListingConfig::from_args(args).map(|config| Self::ListLoadBalancers(Box::new(config)));
+        if let Some(listed) = args.peek().and_then(|first| Listed::from_name(first)) {
+            return ListingConfig::from_args(listed, args.skip(1)).map(|config| Self::List(Box::new(config)));
         }
         Config::from_args(std::iter::once(program).chain(args)).map(|config| Self::Run(Box::new(config)))
     }

@@ -2,7 +2,7 @@
 use kube::{Client, Error};
 
 use super::answer::Item;
-use super::pages::Pages;
+use super::pages::{self, Pages};
 use super::view::{View, Viewed};
 use super::{convert, wire};
 use crate::model::node::Node;
@@ -26,6 +26,11 @@ impl Viewed for Node {
     fn version(&self) -> &str {
         &self.resource_version
     }
+}
+
+/// All nodes of the cluster, past every cache.
+pub async fn all(client: &Client) -> Result<Vec<Node>, Error> {
+    pages::all(client, Node::PATH, convert::node).await
 }
 
 /// Whether the API server has a node with this annotation, past every cache. One that cannot be read has none.

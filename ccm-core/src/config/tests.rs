@@ -6,7 +6,7 @@ use clap::CommandFactory;
 use clap::error::ErrorKind;
 use serde_json::json;
 
-use super::{Cli, Config, ConfigError, Drift, LogFormat};
+use super::{Cli, Config, ConfigError, Drift, Invocation, Listed, LogFormat, Output};
 use crate::names::controllers::{NODE, NODE_LIFECYCLE, ROUTE, SERVICE};
 
 const ENDPOINT: &str = "--provider-endpoint=unix:///run/ccm/provider.sock";
@@ -281,4 +281,22 @@ fn configz_shows_values_as_flags_take_them() {
             "concurrentSyncs": null, "classes": [], "serveDefaultClass": true, "drift": "report", "driftPeriod": "10m",
         })
     );
+}
+
+#[test]
+fn each_listing_command_has_its_own_help_and_the_flags_of_the_other() {
+    let invoke = |args: &[&str]| Invocation::from_args(["ccm-core"].iter().chain(args).map(Into::into));
+    for (name, listed, claimant) in [("load-balancers", Listed::LoadBalancers, "Service"), ("routes", Listed::Routes, "node")] {
+        let help = invoke(&[name, "--help"]).unwrap_err().to_string();
+        assert!(
+            help.contains(&format!("Usage: ccm-core {name} ")) && help.contains(&format!("that no {claimant} claims")),
+            "{help}"
+        );
+        let flags = [name, ENDPOINT, "--cluster_name=a", "--unclaimed", "-o", "json"];
+        let Invocation::List(config) = invoke(&flags).unwrap() else { panic!("{name} is no listing") };
+        assert_eq!((config.listed, config.output, config.unclaimed), (listed, Output::Json, true));
+        assert_eq!(config.kubernetes.cluster_name, "a");
+        assert!(invoke(&[name]).is_err(), "it needs an endpoint");
+    }
+    assert!(matches!(invoke(&[ENDPOINT]), Ok(Invocation::Run(_))));
 }

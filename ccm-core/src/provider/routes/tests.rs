@@ -85,10 +85,9 @@ async fn a_list_without_end_is_an_error() {
 async fn routes_are_created_in_full_batches_with_the_epoch_and_answered_in_order() {
     let (scenario, raw, _serving) = with_limits(3, 2).await;
     raw.routes.create.always(|request| {
-        let missing = |item: &v1::CreateRouteItem| item.route.as_ref().unwrap().target_node_name == "n-4";
-        let outcome = |item: &v1::CreateRouteItem| match missing(item) {
-            true => v1::route_result::Outcome::TargetNotFound(v1::RouteTargetNotFound {}),
-            false => v1::route_result::Outcome::Done(v1::RouteDone {}),
+        let outcome = |item: &v1::CreateRouteItem| match item.route.as_ref().unwrap().target_node_name.as_str() {
+            "n-4" => v1::route_result::Outcome::TargetNotFound(v1::RouteTargetNotFound {}),
+            _ => v1::route_result::Outcome::Done(v1::RouteDone {}),
         };
         let result = |item: &v1::CreateRouteItem| v1::RouteResult { key: item.key.clone(), outcome: Some(outcome(item)) };
         Ok(v1::CreateRoutesResponse { results: request.items.iter().rev().map(result).collect() })
