@@ -1,6 +1,5 @@
 //! Routes: each item of a batch is answered for itself and serialised by its destination, and mistakes are refused.
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use ccm_provider_sdk::fake::{FakeProvider, FakeRoutes, RawServer};
@@ -164,26 +163,16 @@ async fn the_same_creation_under_another_spelling_of_its_destination_attaches_to
 #[tokio::test]
 async fn a_deletion_waits_for_the_creation_of_its_destination_under_another_spelling() {
     let led = Led::start().await;
-    let (created, gate) = (Arc::new(AtomicBool::new(false)), Arc::new(Semaphore::new(0)));
-    let (ended, entry) = (Arc::clone(&created), Arc::clone(&gate));
-    led.routes.create.then_await(move |_| async move {
-        entry.acquire().await.unwrap().forget();
-        ended.store(true, Ordering::SeqCst);
-        Ok(RouteOutcome::Done)
-    });
-    led.routes.delete.always(move |_| {
-        assert!(created.load(Ordering::SeqCst), "the creation still runs");
-        Ok(RouteOutcome::Done)
-    });
+    let gate = hold_creations(&led.routes);
 
     let early = led.create_within(SHORT, &["fd00::1:0/112"]).await.unwrap();
     assert!(matches!(early[0], Outcome::InProgress(_)));
-    let (deleted, ()) = tokio::join!(led.delete("fd00:0::1:5/112"), async {
-        tokio::task::yield_now().await;
-        gate.add_permits(1);
-    });
+    let waiting = led.client.clone().delete_routes(within(SHORT, delete("fd00:0::1:5/112"))).await.unwrap().into_inner();
+    assert!(matches!(waiting.results[0].outcome, Some(Outcome::InProgress(_))));
+    assert_eq!(led.routes.delete.count(), 0, "the creation still runs");
+    gate.add_permits(1);
 
-    assert!(is_done(&deleted.unwrap()));
+    assert!(is_done(&led.delete("fd00::1:0/112").await.unwrap()));
 }
 
 #[tokio::test]
