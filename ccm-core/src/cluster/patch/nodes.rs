@@ -76,8 +76,8 @@ impl NodeWriter {
         self.write_status(node, identity(&node.uid, &node.resource_version), patch).await
     }
 
-    /// Sets the condition `NetworkUnavailable`, whatever else changed of the node meanwhile, kubelet's heartbeats included. Another
-    /// node of the same name is a conflict.
+    /// Sets the condition `NetworkUnavailable`, whatever else changed of the node meanwhile, kubelet's heartbeats included. If the
+    /// node has been replaced under its name, it is gone.
     pub async fn network_condition(&self, node: &Node, has_routes: bool) -> Result<Node, WriteError> {
         let network = if has_routes { NetworkCondition::RouteCreated } else { NetworkCondition::NoRoute };
         let metadata = Map::from_iter([("uid".to_owned(), json!(node.uid))]);
