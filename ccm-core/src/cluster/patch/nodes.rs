@@ -15,6 +15,7 @@ use serde_json::{Map, Value, json};
 pub use self::status::{NetworkCondition, NodeStatusPatch};
 use super::{WriteError, identity, params};
 use crate::cluster::gate::Gate;
+use crate::cluster::nodes::all_pod_cidrs;
 use crate::cluster::view::Viewed;
 use crate::cluster::{answer, convert};
 use crate::model::node::{Node, Taint};
@@ -75,8 +76,8 @@ impl NodeWriter {
         self.write_status(node, identity(&node.uid, &node.resource_version), patch).await
     }
 
-    /// Sets the condition `NetworkUnavailable`, whatever else changed of the node meanwhile, kubelet's heartbeats included. Another
-    /// node of the same name is a conflict.
+    /// Sets the condition `NetworkUnavailable`, whatever else changed of the node meanwhile, kubelet's heartbeats included. If the
+    /// node has been replaced under its name, it is gone.
     pub async fn network_condition(&self, node: &Node, has_routes: bool) -> Result<Node, WriteError> {
         let network = if has_routes { NetworkCondition::RouteCreated } else { NetworkCondition::NoRoute };
         let metadata = Map::from_iter([("uid".to_owned(), json!(node.uid))]);
@@ -88,6 +89,11 @@ impl NodeWriter {
         let body = json!({ "metadata": metadata, "status": status::body(patch, Timestamp::now()) });
         let request = nodes().patch_subresource("status", &node.name, &params(), &Patch::Strategic(body));
         Ok(convert::node(answer::object(&self.client, request).await?))
+    }
+
+    /// The name and the Pod CIDRs of every node, past every cache.
+    pub async fn list_pod_cidrs(&self) -> Result<Vec<(String, Vec<String>)>, WriteError> {
+        Ok(all_pod_cidrs(&self.client).await?)
     }
 
     /// Deletes exactly this node, at exactly this resourceVersion.

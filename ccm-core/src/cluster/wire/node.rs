@@ -2,7 +2,7 @@
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use super::Meta;
+use super::{Identity, Meta};
 
 /// A node.
 #[derive(Debug, Deserialize)]
@@ -10,6 +10,20 @@ pub struct Node {
     pub metadata: Meta,
     pub spec: Option<Spec>,
     pub status: Option<Status>,
+}
+
+/// A node of which only the Pod CIDRs are read.
+#[derive(Debug, Deserialize)]
+pub struct Claims {
+    pub metadata: Identity,
+    pub spec: Option<PodCidrs>,
+}
+
+/// The Pod CIDRs in `spec`.
+#[derive(Debug, Deserialize)]
+pub struct PodCidrs {
+    #[serde(rename = "podCIDRs")]
+    pub pod_cidrs: Option<Vec<String>>,
 }
 
 /// `spec`.

@@ -131,7 +131,7 @@ async fn the_network_condition_is_never_written_to_another_node_of_the_same_name
     let mut other = with_provider_id("test://1");
     other["metadata"]["uid"] = json!("u2");
     server.put_node(other);
-    assert!(matches!(writer.network_condition(&old, true).await, Err(WriteError::Conflict)));
+    assert!(matches!(writer.network_condition(&old, true).await, Err(WriteError::Gone)));
     assert_eq!(server.node("a").network_unavailable, NetworkUnavailable::Absent);
 }
 
