@@ -6,6 +6,8 @@ use std::ffi::OsString;
 use clap::Parser;
 use serde::Serialize;
 
+use crate::names::controllers::ROUTE;
+
 mod compatibility;
 mod controllers;
 mod deletion;
@@ -16,6 +18,7 @@ mod listing;
 mod logging;
 mod nodes;
 mod provider;
+mod routes;
 pub mod services;
 mod serving;
 #[cfg(test)]
@@ -25,10 +28,11 @@ pub use controllers::ControllersConfig;
 pub use deletion::DeletionConfig;
 pub use kubernetes::KubernetesConfig;
 pub use leader_election::LeaderElectionConfig;
-pub use listing::{ListingConfig, Output};
+pub use listing::{Listed, ListingConfig, Output};
 pub use logging::{LogFormat, LoggingConfig};
 pub use nodes::NodesConfig;
 pub use provider::ProviderConfig;
+pub use routes::RoutesConfig;
 pub use services::{Drift, ServicesConfig};
 pub use serving::ServingConfig;
 
@@ -38,7 +42,7 @@ const AFTER_HELP: &str = "Durations have Go's syntax: 500ms, 15s, 1h2m3.5s. ccm-
 it accepts the flag with one warning that says why it has no effect, or refuses it with the remedy. Underscores in a flag's name count as dashes.
 
 \
-`ccm-core load-balancers --help` explains the command that lists the load balancers of this cluster in the cloud.";
+`ccm-core load-balancers --help` and `ccm-core routes --help` explain the commands that list the load balancers and the routes of this cluster in the cloud.";
 
 /// The command line.
 #[derive(Debug, Parser)]
@@ -57,6 +61,8 @@ struct Cli {
     #[command(flatten)]
     services: services::ServicesArgs,
     #[command(flatten)]
+    routes: routes::RoutesArgs,
+    #[command(flatten)]
     leader_election: leader_election::LeaderElectionArgs,
     #[command(flatten)]
     serving: serving::ServingArgs,
@@ -71,8 +77,8 @@ struct Cli {
 pub enum Invocation {
     /// Run the controllers.
     Run(Box<Config>),
-    /// List load balancers: `ccm-core load-balancers`.
-    ListLoadBalancers(Box<ListingConfig>),
+    /// List what is in the cloud: `ccm-core load-balancers` or `ccm-core routes`.
+    List(Box<ListingConfig>),
 }
 
 impl Invocation {
@@ -80,8 +86,8 @@ impl Invocation {
     pub fn from_args(args: impl IntoIterator<Item = OsString>) -> Result<Self, ConfigError> {
         let mut args = args.into_iter().peekable();
         let program = args.next().unwrap_or_default();
-        if args.next_if(|first| first == listing::NAME).is_some() {
-            return ListingConfig::from_args(args).map(|config| Self::ListLoadBalancers(Box::new(config)));
+        if let Some(listed) = args.peek().and_then(|first| Listed::from_name(first)) {
+            return ListingConfig::from_args(listed, args.skip(1)).map(|config| Self::List(Box::new(config)));
         }
         Config::from_args(std::iter::once(program).chain(args)).map(|config| Self::Run(Box::new(config)))
     }
@@ -103,6 +109,8 @@ pub struct Config {
     pub deletion: DeletionConfig,
     /// The load balancers of Services.
     pub services: ServicesConfig,
+    /// The routes to the Pods of each node.
+    pub routes: RoutesConfig,
     /// The lease, and how ccm-core releases it.
     pub leader_election: LeaderElectionConfig,
     /// Health and metrics endpoints.
@@ -154,6 +162,19 @@ impl Config {
         let cli = Cli::try_parse_from(args.into_iter().map(Into::into).map(go_syntax::dashed))?;
         cli.validate().map_err(ConfigError::from)
     }
+
+    /// Whether node-route-controller has routes to configure, if the provider serves them.
+    pub fn configures_routes(&self) -> bool {
+        self.controllers.runs(ROUTE) && self.routes.configure && !self.kubernetes.cluster_cidrs.is_empty()
+    }
+}
+
+/// The value of a flag that is a part of something, if it is one.
+fn fraction(flag: &'static str, given: f64) -> Result<f64, Invalid> {
+    if given > 0.0 && given <= 1.0 {
+        return Ok(given);
+    }
+    Err(Invalid::new(flag, format!("{given} is not a fraction"), "give more than 0 and at most 1, such as 0.2"))
 }
 
 impl Cli {
@@ -166,6 +187,7 @@ impl Cli {
             nodes: self.nodes.validate()?,
             deletion: self.deletion.validate()?,
             services: self.services.validate(&controllers)?,
+            routes: self.routes.validate()?,
             controllers,
             leader_election: self.leader_election.validate()?,
             serving: self.serving.validate(&mut warnings),

@@ -2,6 +2,7 @@
 //! (pure), `act` and `status`.
 pub mod node;
 pub mod node_lifecycle;
+pub mod route;
 pub mod scheduler;
 pub mod service;
 pub mod unmanaged;

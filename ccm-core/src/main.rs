@@ -10,9 +10,7 @@ use ccm_core::runtime::{self, listing, logging, shutdown};
 async fn main() -> ExitCode {
     let done = match Invocation::from_args(std::env::args_os()) {
         Ok(Invocation::Run(config)) => start(*config).await,
-        Ok(Invocation::ListLoadBalancers(config)) => {
-            listing::list(&config).await.map(|text| println!("{text}")).map_err(Into::into)
-        }
+        Ok(Invocation::List(config)) => listing::list(&config).await.map(|text| println!("{text}")).map_err(Into::into),
         Err(error) => error.exit(),
     };
     match done {

@@ -4,6 +4,7 @@ pub mod load_balancer;
 pub mod node;
 pub mod ownership;
 pub mod provider_info;
+pub mod route;
 pub mod service;
 pub mod target;
 pub mod term;

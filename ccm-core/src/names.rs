@@ -10,6 +10,8 @@ pub const STATE_CONFIG_MAP_PREFIX: &str = "ccm-core-";
 
 /// The source of the events of the service controller; upstream's, which is not the controller's name.
 pub const SERVICE_EVENT_SOURCE: &str = "service-controller";
+/// The source of the events of the route controller; upstream's, which is not the controller's name.
+pub const ROUTE_EVENT_SOURCE: &str = "route_controller";
 /// Keeps a Service until its load balancer is gone.
 pub const LOAD_BALANCER_FINALIZER: &str = "service.kubernetes.io/load-balancer-cleanup";
 /// The Service condition with the status of its load balancer.
@@ -23,6 +25,18 @@ pub mod controllers {
     pub const NODE_LIFECYCLE: &str = "cloud-node-lifecycle-controller";
     /// Creates and maintains the load balancers of Services (upstream's alias: `service`).
     pub const SERVICE: &str = "service-lb-controller";
+    /// Creates and removes the routes to the Pods of each node (upstream's alias: `route`).
+    pub const ROUTE: &str = "node-route-controller";
+}
+
+/// The condition of nodes that says whether there are routes to their Pods.
+pub mod network_unavailable {
+    /// Its type.
+    pub const TYPE: &str = "NetworkUnavailable";
+    /// The reason with the status False: every Pod CIDR of the node has its route.
+    pub const ROUTE_CREATED: &str = "RouteCreated";
+    /// The reason with the status True: a Pod CIDR of the node has no route.
+    pub const NO_ROUTE_CREATED: &str = "NoRouteCreated";
 }
 
 /// Taints.
@@ -125,6 +139,12 @@ pub mod events {
     pub const LOAD_BALANCER_CLASS_NOT_SERVED: &str = "LoadBalancerClassNotServed";
     /// The provider does not serve load balancers: existing ones stay unchanged.
     pub const LOAD_BALANCERS_UNSUPPORTED: &str = "LoadBalancersUnsupported";
+    /// A route to the Pods of a node could not be made.
+    pub const FAILED_TO_CREATE_ROUTE: &str = "FailedToCreateRoute";
+    /// There are more stale routes than the budget allows: none of them is deleted.
+    pub const ROUTE_DELETION_BREAKER_TRIPPED: &str = "RouteDeletionBreakerTripped";
+    /// The breaker for stale routes reset by itself: they fit the budget, or are gone.
+    pub const ROUTE_DELETION_BREAKER_RESET: &str = "RouteDeletionBreakerReset";
     /// The provider's cloud identity is another than the accepted one.
     pub const CLOUD_IDENTITY_CHANGED: &str = "CloudIdentityChanged";
     /// The record of the accepted cloud is lost, and nodes show that there was one.

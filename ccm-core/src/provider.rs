@@ -8,6 +8,7 @@ use tokio::sync::watch;
 use crate::model::instance::{Answer, NodeQuery};
 use crate::model::load_balancer::{Ensured, Extras, OwnedLoadBalancer, Planned, Progress};
 use crate::model::provider_info::ProviderInfo;
+use crate::model::route::{Route, RouteOutcome, RouteTable, WantedRoute};
 use crate::model::service::Service;
 use crate::model::target::TargetSet;
 
@@ -25,6 +26,7 @@ pub mod instances;
 pub mod lead;
 pub mod load_balancers;
 pub mod metrics;
+pub mod routes;
 #[cfg(test)]
 pub(crate) mod scripted;
 pub mod session;
@@ -115,6 +117,20 @@ pub trait LoadBalancers: Send + Sync + 'static {
 
     /// Every load balancer with this cluster's ownership tag.
     async fn list(&self) -> Result<Vec<OwnedLoadBalancer>, ProviderError>;
+}
+
+/// Routes. Each mutating call carries the epoch of the write guard's permit. Callers must not make two calls for one destination at
+/// a time. A call of any length becomes batches within the provider's limits; it answers one result for each route, in order.
+#[async_trait]
+pub trait Routes: Send + Sync + 'static {
+    /// The whole table, complete or an error.
+    async fn list(&self) -> Result<RouteTable, ProviderError>;
+
+    /// Makes each route, and replaces a route of this cluster that has the same destination and leads elsewhere.
+    async fn create(&self, epoch: u64, routes: &[WantedRoute]) -> Vec<Result<RouteOutcome, ProviderError>>;
+
+    /// Removes each route, as [`Self::list`] returned it; one that does not exist is done.
+    async fn delete(&self, epoch: u64, routes: &[Route]) -> Vec<Result<RouteOutcome, ProviderError>>;
 }
 
 /// Who the provider is.

@@ -30,6 +30,7 @@ use crate::provider::grpc::Deadlines;
 use crate::provider::metrics::ProviderMetrics;
 use crate::provider::session::{self, Handle, Session, SessionConfig};
 use crate::telemetry::health::{Check, Health};
+use crate::telemetry::metrics::routes::RouteMetrics;
 use crate::telemetry::metrics::{ControllerMetrics, LeaderMetrics, NodeMetrics, ProcessMetrics, ServiceMetrics};
 use acceptance::{Acceptance, Records};
 use candidacy::Candidacy;
@@ -99,6 +100,7 @@ async fn serve(config: &Config, health: &Health, registry: Registry, background:
 struct Metrics {
     nodes: NodeMetrics,
     services: ServiceMetrics,
+    routes: RouteMetrics,
     provider: ProviderMetrics,
     leader: LeaderMetrics,
     controllers: ControllerMetrics,
@@ -110,6 +112,7 @@ impl Metrics {
         Self {
             nodes: NodeMetrics::new(registry),
             services: ServiceMetrics::new(registry),
+            routes: RouteMetrics::new(registry),
             provider: ProviderMetrics::new(registry),
             leader: LeaderMetrics::new(registry),
             controllers: ControllerMetrics::new(registry),

@@ -14,7 +14,7 @@ use ccm_test_support::simulated::{Provider, ProviderSpec};
 use ccm_test_support::world::World;
 use clap::Args;
 
-use self::load::{Load, Pace};
+pub use self::load::{Load, Pace};
 use crate::joined;
 use crate::scale::Writes;
 use crate::upstream::{self, Flags, Upstream};

@@ -8,6 +8,7 @@ mod bare;
 mod idle;
 mod joined;
 mod node_sets;
+mod routes;
 mod scale;
 mod services;
 mod upstream;
@@ -33,6 +34,8 @@ enum Bench {
     Services(services::Serve),
     /// Lets a node join many nodes and many Services, with node sets and without.
     NodeSets(node_sets::NodeSets),
+    /// Gives nodes their routes, beside a bare client and upstream's manager; then does nothing for an hour.
+    Routes(routes::Routes),
 }
 
 #[tokio::main]
@@ -43,6 +46,7 @@ async fn main() -> Result<()> {
         Bench::Idle(idle) => idle.run().await,
         Bench::Services(services) => services.run().await,
         Bench::NodeSets(node_sets) => node_sets.run().await,
+        Bench::Routes(routes) => routes.run().await,
     }
 }
 

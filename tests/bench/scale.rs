@@ -13,7 +13,7 @@ use anyhow::{Result, ensure};
 use clap::Args;
 
 use self::clients::Clients;
-use self::report::Report;
+pub use self::report::{Report, Row};
 pub use self::writes::Writes;
 use crate::upstream::{self, Flags};
 use crate::usage::milliseconds;

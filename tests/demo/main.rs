@@ -15,6 +15,7 @@ use crate::stage::Stage;
 use crate::story::Story;
 
 mod news;
+mod routes;
 mod screen;
 mod services;
 mod stage;
@@ -23,7 +24,7 @@ mod story;
 /// What shells expect of a program that Ctrl-C ended.
 const INTERRUPTED: u8 = 130;
 
-/// Shows ccm-core and its simulated provider at work: nodes join, stop, end; a Service gets its load balancer; the provider is
+/// Shows ccm-core and its simulated provider at work: nodes join, get their routes, stop, end; a Service gets its load balancer; the provider is
 /// killed, replaced, and lies.
 ///
 /// It needs no cluster: it brings a real kube-apiserver of its own, which is built the first time (some minutes).

@@ -1,12 +1,12 @@
 //! The chapters about Services: one gets a load balancer, its targets follow the nodes, it goes and leaves nothing behind.
 use anyhow::{Context, Result, ensure};
-use ccm_test_support::kubelet::Registration;
 use ccm_test_support::services::{Services, Wish, addresses, is_served};
 use ccm_test_support::wait::{PATIENCE, eventually};
 
 use kube::Client;
 
 use crate::news::PREFIX;
+use crate::routes;
 use crate::screen::{Screen, Tone};
 use crate::stage::Stage;
 
@@ -36,7 +36,7 @@ pub async fn serve(stage: &Stage, screen: &Screen) -> Result<String> {
 pub async fn follow(stage: &Stage, screen: &Screen) -> Result<String> {
     let late = [format!("{PREFIX}9")];
     stage.provider.machines("add", &late).await?;
-    stage.kubelets.register([Registration::new(&late[0])]).await?;
+    stage.kubelets.register([routes::registration(9)]).await?;
     let mut with = stage.news.present();
     with.extend(late.clone());
     with.sort();

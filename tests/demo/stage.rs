@@ -17,6 +17,7 @@ use kube::{Api, Client};
 use tempfile::TempDir;
 
 use crate::news::{News, PREFIX};
+use crate::routes;
 use crate::screen::Screen;
 use crate::services;
 
@@ -153,7 +154,8 @@ async fn core(cluster: &Cluster, client: &Client, dir: &Path, provider: &Provide
         Cluster::Given(path) => (path.clone(), Some(format!("--leader-elect-resource-name={LEASE}"))),
     };
     let spec = CoreSpec::new(dir, &kubeconfig, &provider.spec().endpoint());
-    let flags = FLAGS.into_iter().chain(lease.as_deref());
+    let cluster_cidr = format!("--cluster-cidr={}", routes::CLUSTER_CIDR);
+    let flags = FLAGS.into_iter().chain(lease.as_deref()).chain([cluster_cidr.as_str()]);
     let core = flags.fold(spec, CoreSpec::flag).start().await?;
     core.ready().await?;
     Ok(core)

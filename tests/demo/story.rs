@@ -4,19 +4,22 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use ccm_core::causes;
-use ccm_test_support::kubelet::Registration;
 use ccm_test_support::wait::{PATIENCE, eventually, throughout};
 use k8s_openapi::api::events::v1::Event;
 use kube::Api;
 use kube::api::ListParams;
 
 use crate::news::{Life, PREFIX};
+use crate::routes;
 use crate::screen::{Screen, Tone};
 use crate::services;
 use crate::stage::{OTHER_VERSION, Stage, pid};
 
 /// Nodes in the beginning.
 const NODES: usize = 6;
+
+/// Whose machine is terminated.
+const TERMINATED: usize = 2;
 
 /// How long the lie lasts: three times what an honest deletion takes.
 const LIE: Duration = Duration::from_secs(12);
@@ -51,12 +54,17 @@ impl<'a> Story<'a> {
         self.screen.heading("Nodes join, the way kubelet registers them");
         let outcome = self.join().await;
         self.note("nodes join and are initialised", outcome)?;
+        self.screen.heading("The Pods of each node get a route");
+        let outcome = routes::appear(self.stage, self.screen).await;
+        self.note("each Pod CIDR has its route", outcome)?;
         self.screen.heading("A machine is stopped");
         let outcome = self.stop().await;
         self.note("a stopped machine's node is tainted", outcome)?;
         self.screen.heading("A machine is terminated");
         let outcome = self.terminate().await;
         self.note("a terminated machine's node is deleted", outcome)?;
+        let outcome = routes::disappears(self.stage, self.screen, TERMINATED).await;
+        self.note("its route goes with it", outcome)?;
         self.screen.heading("A Service asks for a load balancer");
         let outcome = services::serve(self.stage, self.screen).await;
         self.note("a Service gets its address", outcome)?;
@@ -86,8 +94,8 @@ impl<'a> Story<'a> {
     async fn join(&mut self) -> Result<String> {
         let names: Vec<_> = (0..NODES).map(|number| format!("{PREFIX}{number}")).collect();
         self.stage.provider.machines("add", &names).await?;
-        for name in &names {
-            self.stage.kubelets.register([Registration::new(name)]).await?;
+        for number in 0..NODES {
+            self.stage.kubelets.register([routes::registration(number)]).await?;
         }
         let lives = self.lives(&names, "initialisation", |life| life.initialised.is_some()).await?;
         let slowest = lives.iter().filter_map(|life| life.initialised).max().unwrap_or_default();
@@ -104,7 +112,7 @@ impl<'a> Story<'a> {
     }
 
     async fn terminate(&mut self) -> Result<String> {
-        let name = [format!("{PREFIX}2")];
+        let name = [format!("{PREFIX}{TERMINATED}")];
         self.screen.act(&format!("provider-simulated ctl terminate {}", name[0]));
         self.stage.provider.machines("terminate", &name).await?;
         self.stage.kubelets.report(&name, false).await?;
@@ -117,7 +125,7 @@ impl<'a> Story<'a> {
         self.screen.act(&format!("kill -9 {}", pid(old)));
         self.stage.provider.kill().await?;
         let late = [format!("{PREFIX}{NODES}")];
-        self.stage.kubelets.register([Registration::new(&late[0])]).await?;
+        self.stage.kubelets.register([routes::registration(NODES)]).await?;
         self.stage.core.readiness_says("[-]provider").await?;
         self.screen.news("ccm-core", Tone::Bad, "is not ready without its provider, and goes on trying");
         let spec = self.stage.provider.spec().clone().program(self.stage.other_build.clone());

@@ -8,6 +8,7 @@ mod initialisation;
 mod leadership;
 mod lies;
 mod lies_in_pieces;
+mod node_patches;
 mod ownership;
 mod panics;
 mod service_patches;

@@ -15,12 +15,14 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 
 /// The tasks of a leadership term.
-const OF_A_TERM: [&str; 9] = [
+const OF_A_TERM: [&str; 11] = [
     "cloud-node",
     "cloud-node-lifecycle",
     "node-events",
     "node-watch",
     "rate-limit-report",
+    "route",
+    "route-events",
     "unmanaged-nodes",
     "service",
     "service-events",
@@ -54,7 +56,7 @@ impl Replica {
         let folder = world.dir().join(name);
         fs::create_dir(&folder)?;
         let provider = ProviderSpec::new(&folder).of(cloud).start().await?;
-        let spec = world.core().named(name).endpoint(&provider.spec().endpoint()).with_panics();
+        let spec = world.core().named(name).endpoint(&provider.spec().endpoint()).flag("--cluster-cidr=10.0.0.0/8").with_panics();
         Ok(Self { core: spec.start().await?, spec, provider })
     }
 

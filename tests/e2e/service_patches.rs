@@ -41,6 +41,15 @@ fn provider() -> ProviderInfo {
     }
 }
 
+/// A gate that is open.
+pub fn gate() -> Gate {
+    let cloud = Arc::new(Cloud::of(&provider()));
+    let term = Term { epoch: 1, cloud, holder: "test".into(), valid_until: Instant::now() + Duration::from_hours(1) };
+    let (_, terms) = watch::channel(Some(term));
+    let (_, states) = watch::channel(ProviderState::Ready(Arc::new(provider())));
+    Gate::new(terms, states)
+}
+
 /// A Service of somebody's, and the writer.
 struct Desk {
     world: World,
@@ -52,12 +61,8 @@ impl Desk {
     async fn new() -> Result<Self> {
         let world = World::start().await?;
         let core = control_plane::client(&world.dir().join("ccm-core.kubeconfig")).await?;
-        let cloud = Arc::new(Cloud::of(&provider()));
-        let term = Term { epoch: 1, cloud, holder: "test".into(), valid_until: Instant::now() + Duration::from_hours(1) };
-        let (_, terms) = watch::channel(Some(term));
-        let (_, states) = watch::channel(ProviderState::Ready(Arc::new(provider())));
         let services = Api::namespaced(world.admin(), "default");
-        Ok(Self { services, writer: ServiceWriter::new(core, Gate::new(terms, states)), world })
+        Ok(Self { services, writer: ServiceWriter::new(core, gate()), world })
     }
 
     async fn create(&self, finalizers: &[&str]) -> Result<Service> {

@@ -152,7 +152,9 @@ fn every_row_about_errors_has_an_id() {
 #[test]
 fn the_contract_says_which_controllers_there_are() {
     let text = contract();
-    for controller in ["cloud-node-controller", "cloud-node-lifecycle-controller", "service-lb-controller"] {
+    for controller in
+        ["cloud-node-controller", "cloud-node-lifecycle-controller", "service-lb-controller", "node-route-controller"]
+    {
         assert!(text.contains(controller), "{controller} is not named");
     }
 }

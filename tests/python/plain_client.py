@@ -107,6 +107,50 @@ def add_ssh_key(bindings, channel, epoch):
     return bindings.instances_grpc.InstancesStub(channel).AddSSHKeyToAllInstances(request, timeout=DEADLINE_SECONDS)
 
 
+class Routes:
+    """The calls of the service Routes. Mutating ones take the epoch of the Lead stream that is live."""
+
+    def __init__(self, bindings, channel):
+        self.messages = bindings.routes
+        self.types = bindings.types
+        self.stub = bindings.routes_grpc.RoutesStub(channel)
+
+    def route(self, destination, node, provider_id=None):
+        """A route to a node, as a core wants it."""
+        return self.messages.Route(destination_cidr=destination, target_node_name=node, target_provider_id=provider_id)
+
+    def list(self):
+        """The table; the stream is read to its end."""
+        request = self.messages.ListRoutesRequest(cluster=self._cluster())
+        return [route for part in self.stub.ListRoutes(request, timeout=DEADLINE_SECONDS) for route in part.routes]
+
+    def create(self, epoch, *routes, keys=None):
+        """Makes these routes; answers one result for each, in their order."""
+        items = [self.messages.CreateRouteItem(key=key, route=route) for key, route in self._keyed(routes, keys)]
+        request = self.messages.CreateRoutesRequest(items=items, **self._as_leader(epoch))
+        return self._in_order(items, self.stub.CreateRoutes(request, timeout=MUTATION_SECONDS).results)
+
+    def delete(self, epoch, *routes, keys=None):
+        """Removes these routes, as they were listed; answers one result for each, in their order."""
+        items = [self.messages.DeleteRouteItem(key=key, route=route) for key, route in self._keyed(routes, keys)]
+        request = self.messages.DeleteRoutesRequest(items=items, **self._as_leader(epoch))
+        return self._in_order(items, self.stub.DeleteRoutes(request, timeout=MUTATION_SECONDS).results)
+
+    def _keyed(self, routes, keys):
+        return zip(keys or [f"key-{number}" for number in range(len(routes))], routes)
+
+    def _in_order(self, items, results):
+        by_key = {result.key: result for result in results}
+        assert len(by_key) == len(results) == len(items), "exactly one result for each item"
+        return [by_key[item.key] for item in items]
+
+    def _cluster(self):
+        return self.types.ClusterRef(**CLUSTER)
+
+    def _as_leader(self, epoch):
+        return {"cluster": self._cluster(), "leadership": self.types.Leadership(epoch=epoch)}
+
+
 class LoadBalancers:
     """The calls of the service LoadBalancers. Mutating ones take the epoch of the Lead stream that is live."""
 

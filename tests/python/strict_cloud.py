@@ -1,8 +1,9 @@
-"""A small cloud in a file, for the strict provider: machines, load balancers, and commands that change machines.
+"""A small cloud in a file, for the strict provider: machines, load balancers, routes, and commands that change machines.
 
 It outlives the provider's process, kill -9 included. It knows neither gRPC nor the contract's messages.
 """
 
+import ipaddress
 import json
 import os
 import pathlib
@@ -16,7 +17,7 @@ class Cloud:
     def __init__(self, file):
         self.file = pathlib.Path(file)
         self.lock = threading.RLock()
-        self.state = {"cluster": None, "made": 0, "machines": {}, "load_balancers": {}}
+        self.state = {"cluster": None, "made": 0, "machines": {}, "load_balancers": {}, "routes": []}
         if self.file.exists():
             self.state = json.loads(self.file.read_text())
 
@@ -99,6 +100,50 @@ class Cloud:
             self.save()
             return uid not in self.state["load_balancers"]
 
+    def routes(self):
+        """Copies of all routes, by destination."""
+        with self.lock:
+            return json.loads(json.dumps(sorted(self.state["routes"], key=lambda one: one["destination"])))
+
+    def claim(self, cluster, text, target):
+        """Makes a cluster's route lead to a target; answers `done`, `in_progress` or `not_owned`. The first call only begins."""
+        with self.lock:
+            here = [one for one in self.state["routes"] if one["destination"] == destination(text)]
+            own = [one for one in here if one["cluster"] == cluster]
+            others = [one for one in here if one["cluster"] != cluster]
+            if any(one["target"] != target for one in others):
+                return "not_owned"
+            if others and not own:
+                return "done"
+            kept = next((one for one in own if one["target"] == target), None)
+            if kept is None:
+                kept = {"id": f"route-{self._next()}", "destination": destination(text), "cluster": cluster, "target": target, "state": "CREATING"}
+                self.state["routes"].append(kept)
+            else:
+                kept["state"] = "ACTIVE"
+                self.state["routes"] = [one for one in self.state["routes"] if one is kept or one not in own]
+            self.save()
+            return "done" if kept["state"] == "ACTIVE" else "in_progress"
+
+    def release(self, cluster, text, target):
+        """Removes a cluster's route that leads to a target; answers `done`, `conflict` or `not_owned`."""
+        with self.lock:
+            here = [one for one in self.state["routes"] if one["destination"] == destination(text)]
+            own = [one for one in here if one["cluster"] == cluster]
+            if own and all(one["target"] != target for one in own):
+                return "conflict"
+            if not own and any(one["target"] == target for one in here):
+                return "not_owned"
+            self.state["routes"] = [one for one in self.state["routes"] if one not in own or one["target"] != target]
+            self.save()
+            return "done"
+
+    def add_routes(self, destinations):
+        """Routes of a person, to a gateway."""
+        for text in destinations:
+            one = {"id": f"route-{self._next()}", "destination": destination(text), "cluster": "", "target": "vpn", "state": "ACTIVE"}
+            self.state["routes"].append(one)
+
     def obey(self, command):
         """Carries out a command, `{"do": "stop", "names": ["node-1"]}`; answers what there is afterwards."""
         names = command.get("names", [])
@@ -108,13 +153,20 @@ class Cloud:
             "start": lambda names: self.turn(names, "RUNNING"),
             "terminate": lambda names: self.turn(names, "DELETED"),
             "forget": self.forget,
+            "add-routes": self.add_routes,
             "show": lambda names: None,
         }
         with self.lock:
             actions[command["do"]](names)
             self.save()
-            return {"machines": len(self.state["machines"]), "load_balancers": self.load_balancers(), "at": time.time()}
+            there = {"load_balancers": self.load_balancers(), "routes": self.routes()}
+            return {"machines": len(self.state["machines"]), **there, "at": time.time()}
 
     def _next(self):
         self.state["made"] += 1
         return self.state["made"]
+
+
+def destination(text):
+    """A CIDR without host bits: how it is spelled makes no difference."""
+    return str(ipaddress.ip_network(text, strict=False))

@@ -9,7 +9,12 @@ import re
 from google.protobuf import timestamp_pb2
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-MAX_DEADLINE = {"GetProviderInfo": 5, "EnsureLoadBalancer": 30, "UpdateLoadBalancer": 30, "EnsureLoadBalancerDeleted": 30, "PutNodeSet": 30}
+MUTATION_DEADLINE = 30
+MAX_DEADLINE = {
+    "GetProviderInfo": 5,
+    **dict.fromkeys(("EnsureLoadBalancer", "UpdateLoadBalancer", "EnsureLoadBalancerDeleted", "PutNodeSet"), MUTATION_DEADLINE),
+    **dict.fromkeys(("CreateRoutes", "DeleteRoutes"), MUTATION_DEADLINE),
+}
 READING_DEADLINE = 10
 ROUNDING = 0.25  # Clients round a deadline up before they send it.
 WITHOUT_DEADLINE = {"Lead", "WatchInstances"}
@@ -207,11 +212,52 @@ def leadership(request, highest, led):
 
 
 def listing(request, uid):
-    """ListLoadBalancersRequest."""
+    """ListLoadBalancersRequest and ListRoutesRequest."""
     found = Findings()
     if found.present(request, "cluster", ""):
         cluster(request.cluster, uid, found)
     return found.broken
+
+
+def new_routes(request, types, most, uid):
+    """CreateRoutesRequest, but for its leadership."""
+    found = _route_items(request, most, uid)
+    for index, item in enumerate(request.items):
+        where, route = f"items[{index}].route.", item.route
+        _route(route, types, where, found)
+        found.need(DNS_SUBDOMAIN.fullmatch(route.target_node_name), f"{where}target_node_name {route.target_node_name!r} is no name of a node")
+        for field in ("name", "target_description", "blackhole", "owner"):
+            found.need(not getattr(route, field), f"{where}{field} is set, which only ListRoutes does")
+    return found.broken
+
+
+def old_routes(request, bindings, most, uid, listed):
+    """DeleteRoutesRequest, but for its leadership; `listed` tells whether a route was returned by ListRoutes just so."""
+    found = _route_items(request, most, uid)
+    for index, item in enumerate(request.items):
+        where, route = f"items[{index}].route.", item.route
+        _route(route, bindings.types, where, found)
+        found.need(route.owner == bindings.routes.ROUTE_OWNER_THIS_CLUSTER, f"{where}owner is {route.owner}: ccm-core removes only this cluster's")
+        found.need(listed(route), f"{where.rstrip('.')} is not as ListRoutes returned any")
+    return found.broken
+
+
+def _route_items(request, most, uid):
+    found = Findings()
+    if found.present(request, "cluster", ""):
+        cluster(request.cluster, uid, found)
+    found.need(1 <= len(request.items) <= most, f"the batch has {len(request.items)} items, not 1 to {most}")
+    found.unique((item.key for item in request.items), "key")
+    for index, item in enumerate(request.items):
+        found.filled(item, "key", where=f"items[{index}].")
+        found.present(item, "route", f"items[{index}].")
+    return found
+
+
+def _route(route, types, where, found):
+    found.parses(network, route.destination_cidr, f"{where}destination_cidr")
+    found.not_empty_if_set(route, "target_provider_id", where=where)
+    _addresses(route.target_addresses, types, f"{where}target_", found)
 
 
 def _service(service, bindings, found):

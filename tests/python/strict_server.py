@@ -26,6 +26,7 @@ import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2
 
+import strict_routes
 import strict_services
 from generated import generate
 from strict_cloud import Cloud
@@ -95,6 +96,7 @@ def serve(path, arguments):
         healthy.enter_graceful_shutdown()
         ended = server.stop(GRACE_SECONDS)
         watch.wait_for_end("LoadBalancers", GRACE_SECONDS)
+        watch.wait_for_end("Routes", GRACE_SECONDS)
         leadership.drain()
         ended.wait()
         path.unlink(missing_ok=True)
@@ -161,13 +163,15 @@ def add_services(server, bindings, watch, cloud, leadership, sets, name):
     bindings.instances_grpc.add_InstancesServicer_to_server(instances, server)
     balancers = strict_services.load_balancers(bindings, watch, cloud, leadership, sets)
     bindings.load_balancers_grpc.add_LoadBalancersServicer_to_server(balancers, server)
+    table = strict_routes.routes(bindings, watch, cloud, leadership, name)
+    bindings.routes_grpc.add_RoutesServicer_to_server(table, server)
 
 
 def add_health_and_reflection(server, bindings):
     """grpc.health.v1 and grpc.reflection.v1. The package has the latter's messages under their older name only."""
     healthy = health.HealthServicer()
     health_pb2_grpc.add_HealthServicer_to_server(healthy, server)
-    files = (bindings.identity, bindings.instances, bindings.load_balancers, health_pb2)
+    files = (bindings.identity, bindings.instances, bindings.load_balancers, bindings.routes, health_pb2)
     names = [service.full_name for file in files for service in file.DESCRIPTOR.services_by_name.values()]
     reflect = grpc.stream_stream_rpc_method_handler(
         reflection.ReflectionServicer([*names, "grpc.reflection.v1.ServerReflection"]).ServerReflectionInfo,

@@ -21,7 +21,7 @@ DOMAIN = "ccm.provider.v1"
 POLL_SECONDS = 0.3
 FOREVER = 1e9
 MAX_BATCH = 7
-MAX_CALLS = {"Instances": 2, "LoadBalancers": 3}
+MAX_CALLS = {"Instances": 2, "LoadBalancers": 3, "Routes": 2}
 ANNOTATIONS = "strict.example.com/"
 ASKED = {
     "node_labels": ["kubernetes.io/hostname", "node.kubernetes.io/*"],
@@ -220,7 +220,7 @@ def identity(bindings, watch, cloud, leadership, name):
                 not_leading(context, leadership, "another stream has taken over")
 
     def describe():
-        served = ["LEAD", "INSTANCES", "LOAD_BALANCERS", "NODE_SETS", "PLAN_LOAD_BALANCER", "LIST_LOAD_BALANCERS"]
+        served = ["LEAD", "INSTANCES", "LOAD_BALANCERS", "NODE_SETS", "PLAN_LOAD_BALANCER", "LIST_LOAD_BALANCERS", "ROUTES"]
         return messages.ProviderInfo(
             name=name,
             version="strict",
@@ -233,6 +233,7 @@ def identity(bindings, watch, cloud, leadership, name):
                 max_batch_size=MAX_BATCH,
                 max_concurrent_instance_calls=MAX_CALLS["Instances"],
                 max_concurrent_load_balancer_calls=MAX_CALLS["LoadBalancers"],
+                max_concurrent_route_calls=MAX_CALLS["Routes"],
             ),
             service_annotation_prefixes=[ANNOTATIONS],
             **ASKED,
@@ -254,6 +255,22 @@ def listen(requests, words):
 def not_leading(context, leadership, text):
     """NOT_LEADING, with the highest epoch seen."""
     refuse(context, code_pb2.FAILED_PRECONDITION, "NOT_LEADING", text, highest_epoch=str(leadership.highest))
+
+
+def led_now(watch, leadership, method, request, context, request_id):
+    """Ends a mutation that is not led, and records what its leadership breaks."""
+    epoch, led = request.leadership.epoch, leadership.cluster if leadership.live else None
+    broken = strict_rules.leadership(request, leadership.highest, led)
+    watch.record(method, request_id, broken)
+    if broken or not leadership.leads(epoch):
+        not_leading(context, leadership, "; ".join(broken) or f"epoch {epoch} does not lead")
+
+
+def in_progress(bindings, text):
+    """The cloud is at work; the core comes back after a while."""
+    progress = bindings.types.InProgress(message=text)
+    progress.poll_after.FromMilliseconds(int(POLL_SECONDS * 1000))
+    return progress
 
 
 def instances(bindings, watch, cloud, name):
@@ -325,17 +342,17 @@ class Patience:
     def __init__(self):
         self.asked = {}
 
-    def begin(self, key, request):
-        """What the call breaks by coming now."""
+    def begin(self, key, content):
+        """What the call breaks by coming now. Equal calls have the same content."""
         same, since = self.asked.pop(key, (None, 0.0))
         waited = time.monotonic() - since
-        if same == essence(request) and waited < POLL_SECONDS * 0.9:
+        if same == content and waited < POLL_SECONDS * 0.9:
             return [f"the same call comes again after {waited:.2f} s, though poll_after was {POLL_SECONDS} s"]
         return []
 
-    def at_work(self, key, request):
+    def at_work(self, key, content):
         """The call was answered with `in_progress`."""
-        self.asked[key] = (essence(request), time.monotonic())
+        self.asked[key] = (content, time.monotonic())
 
 
 def essence(request):
@@ -423,12 +440,9 @@ def load_balancers(bindings, watch, cloud, leadership, sets):
     @contextlib.contextmanager
     def mutation(method, request, context):
         with checked(method, request, context) as request_id, one_by_one:
-            epoch, led = request.leadership.epoch, leadership.cluster if leadership.live else None
-            broken = strict_rules.leadership(request, leadership.highest, led)
-            watch.record(method, request_id, broken)
-            if broken or not leadership.leads(epoch):
-                not_leading(context, leadership, "; ".join(broken) or f"epoch {epoch} does not lead")
-            watch.require(context, method, request_id, patience.begin((method, request.service.uid), request))
+            epoch = request.leadership.epoch
+            led_now(watch, leadership, method, request, context, request_id)
+            watch.require(context, method, request_id, patience.begin((method, request.service.uid), essence(request)))
             time.sleep(watch.mutation_seconds)
             if not leadership.leads(epoch):
                 not_leading(context, leadership, f"the leadership of epoch {epoch} ended while the call ran")
@@ -446,10 +460,8 @@ def load_balancers(bindings, watch, cloud, leadership, sets):
         return {**marks, "name": name_of(service), "ports": ports, "targets": targets}
 
     def at_work(method, request):
-        patience.at_work((method, request.service.uid), request)
-        progress = bindings.types.InProgress(message="the load balancer is being provisioned")
-        progress.poll_after.FromMilliseconds(int(POLL_SECONDS * 1000))
-        return progress
+        patience.at_work((method, request.service.uid), essence(request))
+        return in_progress(bindings, "the load balancer is being provisioned")
 
     def status(known):
         ingress = messages.LoadBalancerIngress(ip=known["address"], ip_mode=messages.LOAD_BALANCER_IP_MODE_VIP)

@@ -57,6 +57,26 @@ pub struct Listener {
     pub node_port: Option<u16>,
 }
 
+/// A route as it truly is.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Route {
+    /// Its id in the cloud.
+    pub id: String,
+    /// What is routed.
+    pub destination: String,
+    /// The node that it leads to, if that can be told.
+    pub node: Option<String>,
+    /// The machine that it leads to, if it can be told.
+    pub provider_id: Option<String>,
+    /// The UID of the cluster that it is tagged with.
+    pub cluster_uid: Option<String>,
+    /// Whether packets are dropped, since the machine does not run.
+    pub blackhole: bool,
+    /// How often its owner has changed it.
+    pub mutations: u64,
+}
+
 impl Ctl {
     /// Through a control socket.
     pub fn of_provider(binary: &Path, control: &str) -> Self {
@@ -107,6 +127,12 @@ impl Ctl {
     pub async fn load_balancers(&self) -> Result<Vec<LoadBalancer>> {
         let text = self.run(&["load-balancers", "--output", "json"]).await?;
         serde_json::from_str(&text).with_context(|| format!("ctl load-balancers printed {text}"))
+    }
+
+    /// Every route of the table, whoever made it.
+    pub async fn routes(&self) -> Result<Vec<Route>> {
+        let text = self.run(&["routes", "--output", "json"]).await?;
+        serde_json::from_str(&text).with_context(|| format!("ctl routes printed {text}"))
     }
 
     /// The load balancer of one Service.

@@ -35,12 +35,13 @@ pub struct Registration {
     tainted: bool,
     ready: bool,
     annotations: BTreeMap<String, String>,
+    pod_cidrs: Vec<String>,
 }
 
 impl Registration {
     /// As kubelet registers with `--cloud-provider=external`: tainted, without a providerID, Ready.
     pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), provider_id: None, tainted: true, ready: true, annotations: BTreeMap::new() }
+        Self { name: name.into(), provider_id: None, tainted: true, ready: true, annotations: BTreeMap::new(), pod_cidrs: Vec::new() }
     }
 
     /// With kubelet's `--provider-id`.
@@ -62,6 +63,12 @@ impl Registration {
         self
     }
 
+    /// With Pod CIDRs, as an allocator gives them.
+    #[must_use]
+    pub fn pod_cidrs(self, cidrs: &[impl AsRef<str>]) -> Self {
+        Self { pod_cidrs: cidrs.iter().map(|cidr| cidr.as_ref().to_owned()).collect(), ..self }
+    }
+
     /// Not Ready.
     #[must_use]
     pub fn not_ready(self) -> Self {
@@ -81,6 +88,8 @@ impl Registration {
             spec: Some(NodeSpec {
                 provider_id: self.provider_id,
                 taints: self.tainted.then(|| vec![taint]),
+                pod_cidr: self.pod_cidrs.first().cloned(),
+                pod_cidrs: Some(self.pod_cidrs).filter(|cidrs| !cidrs.is_empty()),
                 ..NodeSpec::default()
             }),
             status: Some(NodeStatus {
@@ -196,6 +205,12 @@ pub fn is_initialised(node: &Node) -> bool {
 pub fn has_taint(node: &Node, key: &str) -> bool {
     let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_deref()).unwrap_or_default();
     taints.iter().any(|taint| taint.key == key)
+}
+
+/// Whether the node says that its Pods can be reached: its routes are there.
+pub fn has_route(node: &Node) -> bool {
+    let conditions = node.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+    conditions.iter().any(|condition| condition.type_ == "NetworkUnavailable" && condition.status == "False")
 }
 
 /// `PREFIX-0` up to `PREFIX-(COUNT-1)`.

@@ -7,7 +7,8 @@ use jiff::Timestamp;
 
 pub use self::service::service;
 use super::wire::node as wire;
-use crate::model::node::{Address, AddressType, Condition, ConditionStatus, Node, Ready, Taint};
+use crate::model::node::{Address, AddressType, Condition, ConditionStatus, NetworkUnavailable, Node, Ready, Taint};
+use crate::names::network_unavailable as network;
 
 /// Annotations that are large and that nobody here reads.
 const DROPPED_ANNOTATIONS: [&str; 1] = ["kubectl.kubernetes.io/last-applied-configuration"];
@@ -17,6 +18,7 @@ pub fn node(node: wire::Node) -> Node {
     let wire::Node { metadata, spec, status } = node;
     let spec = spec.unwrap_or_default();
     let status = status.unwrap_or_default();
+    let network_unavailable = network_unavailable(status.conditions.as_deref().unwrap_or_default());
     let conditions = each(status.conditions, |it| Some(condition(it)));
     Node {
         name: metadata.name,
@@ -31,6 +33,7 @@ pub fn node(node: wire::Node) -> Node {
         unschedulable: spec.unschedulable.unwrap_or_default(),
         ready: ready(&conditions),
         conditions,
+        network_unavailable,
         pod_cidrs: each(spec.pod_cidrs, Some),
         addresses: each(status.addresses, address),
         system_uuid: status.node_info.and_then(|info| info.system_uuid).filter(|uuid| !uuid.is_empty()),
@@ -61,6 +64,18 @@ fn condition(condition: wire::Condition) -> Condition {
         _ => ConditionStatus::Unknown,
     };
     Condition { kind: condition.kind, status }
+}
+
+fn network_unavailable(conditions: &[wire::Condition]) -> NetworkUnavailable {
+    let Some(condition) = conditions.iter().find(|condition| condition.kind == network::TYPE) else {
+        return NetworkUnavailable::Absent;
+    };
+    match (condition.status.as_str(), condition.reason) {
+        ("False", Some(wire::Reason::RouteCreated)) => NetworkUnavailable::RouteCreated,
+        ("True", Some(wire::Reason::NoRouteCreated)) => NetworkUnavailable::NoRouteCreated,
+        ("True", _) => NetworkUnavailable::ForAnotherReason,
+        _ => NetworkUnavailable::NotForAnotherReason,
+    }
 }
 
 fn ready(conditions: &[Condition]) -> Ready {

@@ -2,7 +2,7 @@
 use kube::{Client, Error};
 
 use super::answer::Item;
-use super::pages::Pages;
+use super::pages::{self, Pages};
 use super::view::{View, Viewed};
 use super::{convert, wire};
 use crate::model::node::Node;
@@ -28,6 +28,11 @@ impl Viewed for Node {
     }
 }
 
+/// All nodes of the cluster, past every cache.
+pub async fn all(client: &Client) -> Result<Vec<Node>, Error> {
+    pages::all(client, Node::PATH, convert::node).await
+}
+
 /// Whether the API server has a node with this annotation, past every cache. One that cannot be read has none.
 pub async fn any_is_annotated(client: &Client, annotation: &str) -> Result<bool, Error> {
     let mut pages = Pages::of_metadata(client, Node::PATH);
@@ -41,4 +46,24 @@ pub async fn any_is_annotated(client: &Client, annotation: &str) -> Result<bool,
         }
     }
     Ok(false)
+}
+
+/// The name and the Pod CIDRs of every node, past every cache. A node that cannot be read is an error: it may have Pod CIDRs.
+pub async fn all_pod_cidrs(client: &Client) -> Result<Vec<(String, Vec<String>)>, Error> {
+    let (mut pages, mut all) = (Pages::new(client, Node::PATH), Vec::new());
+    while let Some(page) = pages.next::<wire::node::Claims>().await? {
+        for item in page.items.into_iter().flatten() {
+            match item {
+                Item::Readable(node) => {
+                    all.push((node.metadata.name, node.spec.and_then(|spec| spec.pod_cidrs).unwrap_or_default()));
+                }
+                Item::Unreadable(bare, error) => return Err(unreadable(&bare.key(), &error)),
+            }
+        }
+    }
+    Ok(all)
+}
+
+fn unreadable(name: &str, error: &str) -> Error {
+    Error::SerdeError(serde::de::Error::custom(format!("node {name} cannot be read: {error}")))
 }

@@ -2,7 +2,7 @@
 use kube::api::ListParams;
 use kube::core::Request;
 use kube::{Client, Error};
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error as _};
 
 use super::answer::{self, Item};
 use super::wire::Page;
@@ -40,4 +40,21 @@ impl Pages {
         self.next = token.map(|token| params.continue_token(token));
         Ok(Some(page))
     }
+}
+
+/// What becomes of every object of a list, past every cache. An object that cannot be read is an error.
+pub async fn all<W: DeserializeOwned, T>(client: &Client, path: &str, read: impl Fn(W) -> T) -> Result<Vec<T>, Error> {
+    let (mut pages, mut all) = (Pages::new(client, path), Vec::new());
+    while let Some(page) = pages.next().await? {
+        for item in page.items.into_iter().flatten() {
+            match item {
+                Item::Readable(object) => all.push(read(object)),
+                Item::Unreadable(bare, reason) => {
+                    let message = format!("{path}: {}: {reason}", bare.key());
+                    return Err(Error::SerdeError(serde_json::Error::custom(message)));
+                }
+            }
+        }
+    }
+    Ok(all)
 }

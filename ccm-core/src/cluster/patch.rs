@@ -4,9 +4,10 @@ mod nodes;
 mod services;
 
 use kube::api::PatchParams;
+use kube::core::Status;
 use serde_json::{Map, Value, json};
 
-pub use self::nodes::{NodePatch, NodeWriter};
+pub use self::nodes::{NetworkCondition, NodePatch, NodeStatusPatch, NodeWriter};
 pub use self::services::{ConditionChange, ServicePatch, ServiceWriter, StatusPatch};
 use super::gate::Closed;
 use super::presence;
@@ -52,10 +53,16 @@ impl From<kube::Error> for WriteError {
     fn from(error: kube::Error) -> Self {
         match &error {
             kube::Error::Api(status) if status.code == 409 => Self::Conflict,
-            kube::Error::Api(status) if status.code == 404 => Self::Gone,
+            kube::Error::Api(status) if status.code == 404 || names_another_object(status) => Self::Gone,
             _ => Self::Api(error),
         }
     }
+}
+
+/// A patch by UID alone that finds another object of the same name is refused as a change of the UID, and not as a conflict.
+fn names_another_object(status: &Status) -> bool {
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    status.code == 422 && causes.into_iter().any(|cause| cause.field == "metadata.uid")
 }
 
 fn params() -> PatchParams {

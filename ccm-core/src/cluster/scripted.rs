@@ -186,12 +186,18 @@ impl State {
         if ["uid", "resourceVersion"].iter().all(agrees) { Ok(object.clone()) } else { Err(status(409)) }
     }
 
+    /// Whether a patch that names no other version than the present one names another UID.
+    fn is_another(&self, path: &str, asked: &Value) -> bool {
+        let differs = |field: &str| self.objects.get(path).is_some_and(|it| asked[field] != it["metadata"][field]);
+        !asked["uid"].is_null() && differs("uid") && (asked["resourceVersion"].is_null() || !differs("resourceVersion"))
+    }
+
     /// The subresource takes the status and metadata, the object all but the status.
     fn patch(&mut self, path: &str, body: &Value) -> (u16, Value) {
         let (path, only_status) = path.strip_suffix("/status").map_or((path, false), |path| (path, true));
         let mut object = match self.writable(path, &body["metadata"]) {
             Ok(object) => object,
-            Err(answer) => return answer,
+            Err(answer) => return if self.is_another(path, &body["metadata"]) { another_uid() } else { answer },
         };
         let is_taken = |part: &str| part == "metadata" || (part == "status") == only_status;
         let parts = body.as_object().unwrap().iter().filter(|(part, _)| is_taken(part));
@@ -239,6 +245,13 @@ impl State {
 
 fn has_no_finalizer(object: &Value) -> bool {
     object["metadata"]["finalizers"].as_array().is_none_or(Vec::is_empty)
+}
+
+/// As a real API server refuses a patch of an object that has another UID.
+fn another_uid() -> (u16, Value) {
+    let (code, mut answer) = status(422);
+    answer["details"] = json!({ "causes": [{ "reason": "FieldValueInvalid", "field": "metadata.uid" }] });
+    (code, answer)
 }
 
 fn status(code: u16) -> (u16, Value) {

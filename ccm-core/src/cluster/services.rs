@@ -1,11 +1,8 @@
 //! The Services of the cluster that have to do with load balancers. Keys are `NAMESPACE/NAME`.
 use kube::{Client, Error};
-use serde::de::Error as _;
 
-use super::answer::Item;
-use super::pages::Pages;
 use super::view::{View, Viewed};
-use super::{convert, wire};
+use super::{convert, pages, wire};
 use crate::model::service::Service;
 
 /// A view of the Services that have a load balancer, want one, or once did since this view began. Clones share it.
@@ -36,20 +33,5 @@ impl Viewed for Service {
 
 /// All Services of the cluster, past every cache.
 pub async fn all(client: &Client) -> Result<Vec<Service>, Error> {
-    let (mut pages, mut all) = (Pages::new(client, Service::PATH), Vec::new());
-    while let Some(page) = pages.next().await? {
-        for item in page.items.into_iter().flatten() {
-            all.push(readable(item)?);
-        }
-    }
-    Ok(all)
-}
-
-fn readable(item: Item<wire::service::Service>) -> Result<Service, Error> {
-    match item {
-        Item::Readable(service) => Ok(convert::service(service)),
-        Item::Unreadable(bare, reason) => {
-            Err(Error::SerdeError(serde_json::Error::custom(format!("Service {}: {reason}", bare.key()))))
-        }
-    }
+    pages::all(client, Service::PATH, convert::service).await
 }

@@ -5,7 +5,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::Invalid;
-use crate::names::controllers::{NODE, NODE_LIFECYCLE, SERVICE};
+use crate::names::controllers::{NODE, NODE_LIFECYCLE, ROUTE, SERVICE};
 
 /// A controller that may be named.
 struct Known {
@@ -20,7 +20,7 @@ const KNOWN: [Known; 5] = [
     Known { name: NODE, alias: "cloud-node", built: true },
     Known { name: NODE_LIFECYCLE, alias: "cloud-node-lifecycle", built: true },
     Known { name: SERVICE, alias: "service", built: true },
-    Known { name: "node-route-controller", alias: "route", built: false },
+    Known { name: ROUTE, alias: "route", built: true },
     Known { name: "node-ipam-controller", alias: "nodeipam", built: false },
 ];
 
@@ -30,8 +30,8 @@ pub(super) struct ControllersArgs {
     /// Which controllers run: "*" is all of them, "foo" adds foo, "-foo" leaves foo out
     ///
     /// Controllers (aliases in brackets): cloud-node-controller (cloud-node), cloud-node-lifecycle-controller (cloud-node-lifecycle),
-    /// service-lb-controller (service).
-    /// Known, but not part of this version: node-route-controller (route), node-ipam-controller (nodeipam).
+    /// service-lb-controller (service), node-route-controller (route).
+    /// Known, but not part of this version: node-ipam-controller (nodeipam).
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "*", allow_hyphen_values = true)]
     controllers: Vec<String>,
 }

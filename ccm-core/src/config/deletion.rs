@@ -4,8 +4,8 @@ use std::time::Duration;
 use clap::Args;
 use serde::Serialize;
 
-use super::Invalid;
 use super::go_syntax::{duration, positive_duration, serialize_duration};
+use super::{Invalid, fraction};
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Deletion of nodes")]
@@ -53,15 +53,10 @@ pub struct DeletionConfig {
 
 impl DeletionArgs {
     pub(super) fn validate(self) -> Result<DeletionConfig, Invalid> {
-        let fraction = self.node_deletion_zone_fraction;
-        if !(fraction > 0.0 && fraction <= 1.0) {
-            let remedy = "give more than 0 and at most 1, such as 0.2";
-            return Err(Invalid::new("node-deletion-zone-fraction", format!("{fraction} is not a fraction"), remedy));
-        }
         Ok(DeletionConfig {
             confirmation: self.node_deletion_confirmation,
             window: self.node_deletion_window,
-            zone_fraction: fraction,
+            zone_fraction: fraction("node-deletion-zone-fraction", self.node_deletion_zone_fraction)?,
             limit: self.node_deletion_limit,
             uninitialized_grace: self.uninitialized_node_grace,
         })

@@ -6,8 +6,8 @@ use clap::CommandFactory;
 use clap::error::ErrorKind;
 use serde_json::json;
 
-use super::{Cli, Config, ConfigError, Drift, LogFormat};
-use crate::names::controllers::{NODE, NODE_LIFECYCLE, SERVICE};
+use super::{Cli, Config, ConfigError, Drift, Invocation, Listed, LogFormat, Output};
+use crate::names::controllers::{NODE, NODE_LIFECYCLE, ROUTE, SERVICE};
 
 const ENDPOINT: &str = "--provider-endpoint=unix:///run/ccm/provider.sock";
 
@@ -39,7 +39,7 @@ fn the_defaults_are_gos_where_go_has_them() {
     assert_eq!(config.nodes.status_update_frequency, Duration::from_secs(300));
     assert_eq!(config.serving.address.unwrap().to_string(), "127.0.0.1:10258");
     assert_eq!(config.provider.endpoint.to_string(), "unix:///run/ccm/provider.sock");
-    assert!([NODE, NODE_LIFECYCLE, SERVICE].iter().all(|name| config.controllers.runs(name)));
+    assert!([NODE, NODE_LIFECYCLE, SERVICE, ROUTE].iter().all(|name| config.controllers.runs(name)));
     assert_eq!(config.warnings, Vec::<String>::new());
 }
 
@@ -79,19 +79,21 @@ fn booleans_are_written_as_in_go() {
 fn the_last_of_a_repeated_flag_counts_and_lists_grow() {
     assert_eq!(parse(&["--cluster-name=a", "--cluster-name=b"]).unwrap().kubernetes.cluster_name, "b");
     let config = parse(&["--controllers=*", "--controllers=-cloud-node"]).unwrap();
-    assert_eq!(config.controllers.enabled().collect::<Vec<_>>(), [NODE_LIFECYCLE, SERVICE]);
+    assert_eq!(config.controllers.enabled().collect::<Vec<_>>(), [NODE_LIFECYCLE, ROUTE, SERVICE]);
 }
 
 #[test]
 fn controllers_are_chosen_as_in_go() {
-    let rows: [(&str, &[&str]); 8] = [
-        ("*", &[NODE_LIFECYCLE, NODE, SERVICE]),
-        ("-cloud-node,*", &[NODE_LIFECYCLE, SERVICE]),
+    let rows: [(&str, &[&str]); 10] = [
+        ("*", &[NODE_LIFECYCLE, NODE, SERVICE, ROUTE]),
+        ("-cloud-node,*", &[NODE_LIFECYCLE, SERVICE, ROUTE]),
         ("service", &[SERVICE]),
-        ("*,-service-lb-controller", &[NODE_LIFECYCLE, NODE]),
+        ("route", &[ROUTE]),
+        ("*,-node-route-controller", &[NODE_LIFECYCLE, NODE, SERVICE]),
+        ("*,-service-lb-controller", &[NODE_LIFECYCLE, NODE, ROUTE]),
         ("cloud-node", &[NODE]),
         ("cloud-node-lifecycle-controller", &[NODE_LIFECYCLE]),
-        ("*,-cloud-node,cloud-node", &[NODE_LIFECYCLE, SERVICE]),
+        ("*,-cloud-node,cloud-node", &[NODE_LIFECYCLE, SERVICE, ROUTE]),
         ("-cloud-node", &[]),
     ];
     for (list, expected) in rows {
@@ -105,7 +107,7 @@ fn controllers_are_chosen_as_in_go() {
 #[test]
 fn a_controller_of_another_version_is_named_in_a_warning() {
     let config = parse(&["--controllers=cloud-node,nodeipam,node-route-controller"]).unwrap();
-    assert_eq!(config.warnings.len(), 2);
+    assert_eq!(config.warnings.len(), 1);
     assert!(config.warnings[0].contains("node-ipam-controller is not part of this version"));
     let unknown = refusal(&["--controllers=*,-cloud-nodes"]);
     assert!(
@@ -133,6 +135,10 @@ fn refusals_name_the_flag_and_the_remedy() {
         ("--load-balancer-default-class=no", "neither true nor false"),
         ("--load-balancer-drift=fix", "report, repair, off"),
         ("--load-balancer-drift-period=0s", "greater than zero"),
+        ("--route-deletion-fraction=1.1", "0.2"),
+        ("--route-deletion-window=0", "greater than zero"),
+        ("--route-reconciliation-period=0s", "greater than zero"),
+        ("--configure-cloud-routes=no", "neither true nor false"),
         ("--cluster-cidr=10.0.0.0", "ADDRESS/PREFIX"),
         ("--cluster-cidr=10.0.0.0/8,11.0.0.0/8", "one of IPv4 and one of IPv6"),
         ("--kube-api-qps=-1", "positive"),
@@ -166,6 +172,25 @@ fn the_service_controller_is_told_whom_to_serve_and_how_fast() {
     assert_eq!(config.classes.into_iter().collect::<Vec<_>>(), ["example.com/A_b.c", "internal"]);
     assert_eq!((config.concurrent_syncs, config.serve_default_class), (Some(7), false));
     assert_eq!((config.drift, config.drift_period), (Drift::Repair, Duration::from_hours(1)));
+}
+
+#[test]
+fn routes_need_a_cluster_cidr_and_their_controller() {
+    let config = parse(&[]).unwrap().routes;
+    assert_eq!((config.configure, config.reconciliation_period), (true, Duration::from_mins(5)));
+    assert_eq!((config.deletion_window, config.deletion_fraction), (Duration::from_mins(10), 0.2));
+    let cidr = "--cluster-cidr=10.244.0.0/16";
+    let rows: [(&[&str], bool); 5] = [
+        (&[], false),
+        (&[cidr], true),
+        (&[cidr, "--configure-cloud-routes=false"], false),
+        (&[cidr, "--controllers=*,-route"], false),
+        (&[cidr, "--controllers=route", "--configure-cloud-routes"], true),
+    ];
+    for (flags, expected) in rows {
+        let config = parse(flags).unwrap();
+        assert_eq!((config.configures_routes(), config.warnings.len()), (expected, 0), "{flags:?}");
+    }
 }
 
 #[test]
@@ -226,6 +251,7 @@ fn help_has_a_heading_for_each_concern_and_version_says_the_version() {
         "Nodes:",
         "Deletion of nodes:",
         "Services:",
+        "Routes:",
         "Leader election and shutdown:",
         "Serving:",
         "Logging:",
@@ -255,4 +281,22 @@ fn configz_shows_values_as_flags_take_them() {
             "concurrentSyncs": null, "classes": [], "serveDefaultClass": true, "drift": "report", "driftPeriod": "10m",
         })
     );
+}
+
+#[test]
+fn each_listing_command_has_its_own_help_and_the_flags_of_the_other() {
+    let invoke = |args: &[&str]| Invocation::from_args(["ccm-core"].iter().chain(args).map(Into::into));
+    for (name, listed, claimant) in [("load-balancers", Listed::LoadBalancers, "Service"), ("routes", Listed::Routes, "node")] {
+        let help = invoke(&[name, "--help"]).unwrap_err().to_string();
+        assert!(
+            help.contains(&format!("Usage: ccm-core {name} ")) && help.contains(&format!("that no {claimant} claims")),
+            "{help}"
+        );
+        let flags = [name, ENDPOINT, "--cluster_name=a", "--unclaimed", "-o", "json"];
+        let Invocation::List(config) = invoke(&flags).unwrap() else { panic!("{name} is no listing") };
+        assert_eq!((config.listed, config.output, config.unclaimed), (listed, Output::Json, true));
+        assert_eq!(config.kubernetes.cluster_name, "a");
+        assert!(invoke(&[name]).is_err(), "it needs an endpoint");
+    }
+    assert!(matches!(invoke(&[ENDPOINT]), Ok(Invocation::Run(_))));
 }

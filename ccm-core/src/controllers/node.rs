@@ -42,11 +42,13 @@ pub struct NodeConfig {
     pub status_update_frequency: Duration,
     /// How many nodes may be written to at one time; at least 1.
     pub concurrent_writes: usize,
+    /// Whether node-route-controller runs: then a node has no network until its routes exist.
+    pub configures_routes: bool,
 }
 
 impl Default for NodeConfig {
     fn default() -> Self {
-        Self { status_update_frequency: Duration::from_mins(5), concurrent_writes: 64 }
+        Self { status_update_frequency: Duration::from_mins(5), concurrent_writes: 64, configures_routes: false }
     }
 }
 
@@ -105,6 +107,7 @@ struct Controller {
     outage: Outage,
     /// Whether two rounds of look-ups were begun, and more than one is still in flight.
     is_full: bool,
+    configures_routes: bool,
     /// Nodes to look at, besides those that are heard of.
     retry_now: Vec<Key>,
 }
@@ -126,6 +129,7 @@ impl Controller {
             written: Written::default(),
             outage: Outage::new(now()),
             is_full: false,
+            configures_routes: config.configures_routes,
             retry_now: Vec::new(),
         }
     }
@@ -180,7 +184,8 @@ impl Controller {
         if !provider.ownership(&node).is_managed() {
             self.worker.status.forget(key);
         }
-        Some(Observed { node, provider, refresh: self.refresh.contains(key), answer: None })
+        let (configures_routes, refresh) = (self.configures_routes, self.refresh.contains(key));
+        Some(Observed { node, provider, configures_routes, refresh, answer: None })
     }
 
     /// As many look-ups as the provider answers at one time, all batches full; 0 without a provider.

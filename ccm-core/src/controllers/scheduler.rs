@@ -9,7 +9,7 @@
 //! while it has one is looked at again afterwards.
 pub mod drive;
 pub mod outage;
-mod rate_limit;
+pub mod rate_limit;
 pub mod retry;
 #[cfg(test)]
 mod tests;

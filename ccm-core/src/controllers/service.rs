@@ -9,7 +9,6 @@ pub mod decide;
 mod memory;
 pub mod observe;
 mod priority;
-mod rate_limit;
 pub mod status;
 pub mod targets;
 #[cfg(test)]
@@ -27,13 +26,13 @@ use self::decide::{Classes, Ownership, Purpose, Step, decide, ownership};
 use self::memory::{Attempt, Call, Failure, Memory, Outcome};
 use self::observe::Observed;
 use self::priority::Priority;
-use self::rate_limit::RateLimitReport;
 use self::status::Status;
 use self::targets::Targets;
 use self::targets::feed::TargetFeed;
 use self::work::{Ended, Job, Worker};
 use super::scheduler::drive::{Due, Keyed, drive, now, sleep_until};
 use super::scheduler::outage::Outage;
+use super::scheduler::rate_limit::report::RateLimitReport;
 use super::scheduler::retry::Pauses;
 use super::scheduler::{Answered, Key, Scheduler};
 use super::written::Written;
@@ -159,7 +158,7 @@ impl Controller {
             services: ctx.services,
             changes,
             states,
-            rate_limit: RateLimitReport::new(ctx.cloud),
+            rate_limit: RateLimitReport::new(ctx.cloud, "LoadBalancers"),
             health: ctx.health,
             worker: Arc::new(worker),
             provider: None,

@@ -32,6 +32,8 @@ pub struct Node {
     pub ready: Ready,
     /// `status.conditions`, without times and words.
     pub conditions: Vec<Condition>,
+    /// The condition NetworkUnavailable.
+    pub network_unavailable: NetworkUnavailable,
     /// `spec.podCIDRs`, in their order.
     pub pod_cidrs: Vec<String>,
     /// `status.addresses`.
@@ -75,6 +77,29 @@ pub enum Ready {
     False,
     /// kubelet has not been heard of, or there is no such condition.
     Unknown,
+}
+
+/// The condition NetworkUnavailable, as far as it is about routes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NetworkUnavailable {
+    /// There is no such condition.
+    #[default]
+    Absent,
+    /// False, since every Pod CIDR has its route.
+    RouteCreated,
+    /// True, since a Pod CIDR has no route.
+    NoRouteCreated,
+    /// True, for another reason than routes.
+    ForAnotherReason,
+    /// Not True, for another reason than routes: a network plugin may have set it.
+    NotForAnotherReason,
+}
+
+impl NetworkUnavailable {
+    /// Whether it says of the routes what is to be said: that every Pod CIDR has its own, or that one has none.
+    pub fn says(self, has_routes: bool) -> bool {
+        self == if has_routes { Self::RouteCreated } else { Self::NoRouteCreated }
+    }
 }
 
 /// A condition.

@@ -18,6 +18,8 @@ pub enum Capability {
     PlanLoadBalancer,
     /// LoadBalancers.ListLoadBalancers.
     ListLoadBalancers,
+    /// Routes.
+    Routes,
     /// Zones.
     Zones,
 }
@@ -68,12 +70,19 @@ pub struct Limits {
     pub max_concurrent_instance_calls: usize,
     /// The most calls to LoadBalancers at one time; at least 1.
     pub max_concurrent_load_balancer_calls: usize,
+    /// The most calls to Routes at one time; at least 1.
+    pub max_concurrent_route_calls: usize,
 }
 
 impl Default for Limits {
     /// What the contract says where a provider says nothing.
     fn default() -> Self {
-        Self { max_batch_size: 100, max_concurrent_instance_calls: 4, max_concurrent_load_balancer_calls: 10 }
+        Self {
+            max_batch_size: 100,
+            max_concurrent_instance_calls: 4,
+            max_concurrent_load_balancer_calls: 10,
+            max_concurrent_route_calls: 4,
+        }
     }
 }
 

@@ -130,7 +130,7 @@ impl Hasher for Content {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::node::{ConditionStatus, Ready};
+    use crate::model::node::{ConditionStatus, NetworkUnavailable, Ready};
     use crate::model::provider_info::KeySelector;
 
     fn node(name: &str) -> Node {
@@ -147,6 +147,7 @@ mod tests {
             unschedulable: false,
             ready: Ready::True,
             conditions: vec![Condition { kind: "Ready".to_owned(), status: ConditionStatus::True }],
+            network_unavailable: NetworkUnavailable::Absent,
             pod_cidrs: Vec::new(),
             addresses: Vec::new(),
             system_uuid: None,

@@ -15,6 +15,7 @@ impl Capability {
             Self::NodeSets => "NODE_SETS",
             Self::PlanLoadBalancer => "PLAN_LOAD_BALANCER",
             Self::ListLoadBalancers => "LIST_LOAD_BALANCERS",
+            Self::Routes => "ROUTES",
         }
     }
 }

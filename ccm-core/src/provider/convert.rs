@@ -1,6 +1,5 @@
 //! Between the model and the contract's messages. A provider's answer is judged item by item: what is contradictory
 //! becomes that item's error, what is merely useless is dropped with a warning, and each names its field. No call is made here.
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,10 +13,13 @@ use crate::model::provider_info::ProviderInfo;
 
 use super::capabilities::retry;
 use super::{ProviderError, classify};
+use results::matched;
 
 mod instance;
 mod load_balancer;
 mod reader;
+mod results;
+mod route;
 mod service;
 mod syntax;
 mod target;
@@ -26,6 +28,7 @@ mod tests;
 
 pub use instance::set_zone;
 pub use load_balancer::{deleted, ensured, owned, planned, updated};
+pub use route::{LeftOut, creation, deletion, route_results, route_table};
 pub use service::service;
 pub use target::node;
 
@@ -33,6 +36,10 @@ pub use target::node;
 const MAX_AHEAD: Duration = Duration::from_mins(5);
 /// The longest providerID, in bytes.
 const MAX_PROVIDER_ID: usize = 1024;
+/// When to ask again where the provider does not say.
+const POLL_AFTER: Duration = Duration::from_secs(5);
+/// The shortest and the longest time that a provider may say.
+const POLL_RANGE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_hours(1));
 
 /// What an answer is judged by.
 #[derive(Clone, Debug)]
@@ -78,32 +85,15 @@ pub fn answers(
     response: v1::BatchGetInstancesResponse,
     context: &Context,
 ) -> Vec<Result<Answer, ProviderError>> {
-    let mut results: HashMap<String, Vec<(usize, v1::InstanceResult)>> = HashMap::with_capacity(queries.len());
-    for (index, mut result) in response.results.into_iter().enumerate() {
-        results.entry(std::mem::take(&mut result.node_name)).or_default().push((index, result));
-    }
-    let answers = queries.iter().map(|query| one(query, results.remove(&query.node_name).unwrap_or_default(), context)).collect();
-    if !results.is_empty() {
-        let names: Vec<_> = results.keys().take(5).collect();
-        tracing::warn!(count = results.len(), ?names, "the provider answered for nodes that it was not asked about; discarded");
-    }
-    answers
-}
-
-fn one(query: &NodeQuery, mut results: Vec<(usize, v1::InstanceResult)>, context: &Context) -> Result<Answer, ProviderError> {
-    match (results.pop(), results.len()) {
-        (Some((index, result)), 0) => answer(query, index, result, context),
-        (Some((index, _)), more) => Err(invalid(
-            &format!("results[{index}].node_name"),
-            &format!("\"{}\" was answered {} times", query.node_name, more + 1),
-        )),
-        (None, _) => Err(invalid("results", &format!("there is none for \"{}\"", query.node_name))),
-    }
+    let keys = queries.iter().map(|query| query.node_name.clone());
+    let results = matched(keys, response.results, "node_name", |result| std::mem::take(&mut result.node_name));
+    let results = queries.iter().zip(results);
+    results.map(|(query, result)| result.and_then(|(index, result)| answer(query, index, result, context))).collect()
 }
 
 fn answer(query: &NodeQuery, index: usize, result: v1::InstanceResult, context: &Context) -> Result<Answer, ProviderError> {
     let path = format!("results[{index}]");
-    let observed_at = result.observed_at.map(|it| observed_at(&path, it, context.now)).transpose()?;
+    let observed_at = result.observed_at.map(|it| observed_at(&format!("{path}.observed_at"), it, context.now)).transpose()?;
     let needed = || observed_at.ok_or_else(|| invalid(&format!("{path}.observed_at"), "is missing"));
     let (lookup, observed_at) = match result.outcome {
         None => return Err(invalid(&path, "has no outcome")),
@@ -131,15 +121,20 @@ fn ids(ambiguous: v1::InstanceAmbiguous) -> Vec<String> {
 }
 
 fn observed_at(path: &str, wire: prost_types::Timestamp, now: Timestamp) -> Result<Timestamp, ProviderError> {
-    let path = format!("{path}.observed_at");
-    let time = Timestamp::new(wire.seconds, wire.nanos).map_err(|_| invalid(&path, "is not a time"))?;
+    let time = Timestamp::new(wire.seconds, wire.nanos).map_err(|_| invalid(path, "is not a time"))?;
     if wire.nanos < 0 {
-        return Err(invalid(&path, "is not a time"));
+        return Err(invalid(path, "is not a time"));
     }
     if time.duration_since(now).as_secs() > i64::try_from(MAX_AHEAD.as_secs()).unwrap_or(i64::MAX) {
-        return Err(invalid(&path, &format!("{time} is in the future ({now} here): set the provider's clock right")));
+        return Err(invalid(path, &format!("{time} is in the future ({now} here): set the provider's clock right")));
     }
     Ok(time)
+}
+
+/// When to repeat a call that the cloud has not finished.
+fn poll_after(wire: &v1::InProgress) -> Duration {
+    let given = wire.poll_after.and_then(|it| Duration::try_from(it).ok());
+    given.unwrap_or(POLL_AFTER).clamp(POLL_RANGE.0, POLL_RANGE.1)
 }
 
 /// The error of an item whose answer contradicts the contract.

@@ -83,6 +83,7 @@ fn limits_problem(info: &v1::ProviderInfo) -> Option<String> {
         ("max_batch_size", limits.max_batch_size),
         ("max_concurrent_instance_calls", limits.max_concurrent_instance_calls),
         ("max_concurrent_load_balancer_calls", limits.max_concurrent_load_balancer_calls),
+        ("max_concurrent_route_calls", limits.max_concurrent_route_calls),
     ];
     let (field, _) = zero.into_iter().find(|(_, limit)| *limit == Some(0))?;
     Some(format!("info.limits.{field} is 0: give at least 1, or leave it unset for the default"))
@@ -98,6 +99,7 @@ fn capability(wire: v1::Capability) -> Option<Capability> {
         v1::Capability::Instances => Some(Capability::Instances),
         v1::Capability::WatchInstances => Some(Capability::WatchInstances),
         v1::Capability::Zones => Some(Capability::Zones),
+        v1::Capability::Routes => Some(Capability::Routes),
         v1::Capability::LoadBalancers => Some(Capability::LoadBalancers),
         v1::Capability::NodeSets => Some(Capability::NodeSets),
         v1::Capability::PlanLoadBalancer => Some(Capability::PlanLoadBalancer),
@@ -133,6 +135,7 @@ fn limits(limits: v1::ProviderLimits) -> Limits {
             limits.max_concurrent_load_balancer_calls,
             usual.max_concurrent_load_balancer_calls,
         ),
+        max_concurrent_route_calls: or(limits.max_concurrent_route_calls, usual.max_concurrent_route_calls),
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use ccm_proto::v1::identity_client::IdentityClient;
 use ccm_proto::v1::instances_client::InstancesClient;
 use ccm_proto::v1::load_balancers_client::LoadBalancersClient;
+use ccm_proto::v1::routes_client::RoutesClient;
 use ccm_proto::v1::zones_client::ZonesClient;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -19,7 +20,7 @@ mod call;
 mod dial;
 mod node_sets;
 
-pub use call::Method;
+pub use call::{MAX_LISTED, Method};
 pub use dial::DialError;
 pub use node_sets::{NodeSets, Sending};
 
@@ -145,6 +146,11 @@ impl Connection {
         LoadBalancersClient::new(self.channel.clone())
             .max_decoding_message_size(MAX_TO_CORE)
             .max_encoding_message_size(MAX_TO_PROVIDER)
+    }
+
+    /// The service Routes.
+    pub fn routes(&self) -> RoutesClient<Channel> {
+        RoutesClient::new(self.channel.clone()).max_decoding_message_size(MAX_TO_CORE).max_encoding_message_size(MAX_TO_PROVIDER)
     }
 
     /// What a client of any other kind is made of.

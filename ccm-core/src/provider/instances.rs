@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::batch::{InstanceSession, Source};
 use super::grpc::Method;
 use super::session::{Handle, Live, LiveReceiver};
-use super::{ProviderError, capabilities, classify, convert, zones};
+use super::{ProviderError, classify, convert, zones};
 use crate::model::instance::{Answer, NodeQuery};
 use crate::model::provider_info::{Capability, Limits};
 
@@ -29,8 +29,7 @@ impl ProviderInstances {
 
 impl Source for ProviderInstances {
     fn current(&self) -> Result<Arc<dyn InstanceSession>, ProviderError> {
-        let live = self.handle.current()?;
-        capabilities::require(&live.info, Capability::Instances)?;
+        let live = self.handle.current_with(&[Capability::Instances])?;
         Ok(Arc::new(OneSession { live, handle: self.handle.clone() }))
     }
 

@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use ccm_proto::v1;
-use tonic::{Response, Status};
 
 use super::grpc::Method;
 use super::session::{Handle, Live};
-use super::{LoadBalancers, ProviderError, capabilities, classify, convert};
+use super::{LoadBalancers, ProviderError, classify, convert};
 use crate::model::load_balancer::{Ensured, Extras, OwnedLoadBalancer, Planned, Progress};
 use crate::model::provider_info::Capability;
 use crate::model::service::Service;
@@ -34,20 +33,9 @@ impl ProviderLoadBalancers {
         Self { handle, inline: Inline::default() }
     }
 
-    fn provider(&self, needed: &[Capability]) -> Result<Arc<Live>, ProviderError> {
-        let live = self.handle.current()?;
-        needed.iter().try_for_each(|capability| capabilities::require(&live.info, *capability))?;
-        Ok(live)
-    }
-
     /// Without Lead a provider cannot tell who may change things.
     fn mutable_provider(&self) -> Result<Arc<Live>, ProviderError> {
-        self.provider(&[Capability::LoadBalancers, Capability::Lead])
-    }
-
-    fn cluster(&self) -> v1::ClusterRef {
-        let cluster = self.handle.cluster();
-        v1::ClusterRef { name: cluster.name.clone(), uid: cluster.uid.clone() }
+        self.handle.current_with(&[Capability::LoadBalancers, Capability::Lead])
     }
 
     async fn mutate<R: prost::Message + Default + 'static>(
@@ -59,7 +47,7 @@ impl ProviderLoadBalancers {
         targets: &TargetSet,
     ) -> Result<R, ProviderError> {
         let request = |nodes: Nodes| Mutation {
-            cluster: Some(self.cluster()),
+            cluster: Some(self.handle.cluster()),
             leadership: Some(v1::Leadership { epoch }),
             service: Some(convert::service(service)),
             nodes: Some(nodes),
@@ -87,7 +75,7 @@ impl LoadBalancers for ProviderLoadBalancers {
     async fn delete(&self, epoch: u64, service: &Service) -> Result<Progress<()>, ProviderError> {
         let live = self.mutable_provider()?;
         let request = v1::EnsureLoadBalancerDeletedRequest {
-            cluster: Some(self.cluster()),
+            cluster: Some(self.handle.cluster()),
             leadership: Some(v1::Leadership { epoch }),
             service: Some(convert::service(service)),
         };
@@ -101,9 +89,9 @@ impl LoadBalancers for ProviderLoadBalancers {
     }
 
     async fn plan(&self, service: &Service, targets: &TargetSet) -> Result<Progress<Planned>, ProviderError> {
-        let live = self.provider(&[Capability::LoadBalancers, Capability::PlanLoadBalancer])?;
+        let live = self.handle.current_with(&[Capability::LoadBalancers, Capability::PlanLoadBalancer])?;
         let request = |nodes: Nodes| Question {
-            cluster: Some(self.cluster()),
+            cluster: Some(self.handle.cluster()),
             service: Some(convert::service(service)),
             nodes: Some(nodes),
         };
@@ -113,17 +101,13 @@ impl LoadBalancers for ProviderLoadBalancers {
     }
 
     async fn list(&self) -> Result<Vec<OwnedLoadBalancer>, ProviderError> {
-        let live = self.provider(&[Capability::LoadBalancers, Capability::ListLoadBalancers])?;
-        let request = v1::ListLoadBalancersRequest { cluster: Some(self.cluster()) };
+        let live = self.handle.current_with(&[Capability::LoadBalancers, Capability::ListLoadBalancers])?;
+        let request = v1::ListLoadBalancersRequest { cluster: Some(self.handle.cluster()) };
         let mut client = live.connection.load_balancers();
-        let answer = live.connection.call(Method::ListLoadBalancers, request, |it| async move {
-            let mut stream = client.list_load_balancers(it).await?.into_inner();
-            let mut messages = Vec::new();
-            while let Some(message) = stream.message().await? {
-                messages.push(message);
-            }
-            Ok::<_, Status>(Response::new(messages))
-        });
+        let items = |message: &v1::ListLoadBalancersResponse| message.load_balancers.len();
+        let answer = live
+            .connection
+            .collect(Method::ListLoadBalancers, request, items, |it| async move { client.list_load_balancers(it).await });
         let messages = answer.await.map_err(|status| classify::status(&status))?;
         self.handle.still_the_same_cloud(&live)?;
         convert::owned(messages)

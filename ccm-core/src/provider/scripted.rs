@@ -1,4 +1,5 @@
-//! A small provider for tests, written by hand on the generated traits and served on a real Unix socket.
+//! A small provider for tests, written by hand on the generated traits and served on a real Unix socket; and in `routes` the port
+//! itself, scripted.
 #![allow(clippy::unwrap_used)]
 use std::collections::VecDeque;
 use std::path::Path;
@@ -26,6 +27,9 @@ use super::grpc::Deadlines;
 use super::metrics::ProviderMetrics;
 use super::session::{Cluster, SessionConfig};
 use crate::model::provider_info::ProviderInfo;
+
+pub mod routes;
+pub mod scenario;
 
 /// The metadata of a call and the names that it asked for.
 type Batch = (MetadataMap, Vec<String>);

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use ccm_proto::v1::ClusterRef;
 use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
 
-use crate::model::provider_info::ProviderInfo;
+use crate::model::provider_info::{Capability, ProviderInfo};
 use crate::model::term::Term;
 
 use super::batch::Batcher;
@@ -17,6 +18,7 @@ use super::instances::ProviderInstances;
 use super::lead::LeadStatus;
 use super::load_balancers::ProviderLoadBalancers;
 use super::metrics::ProviderMetrics;
+use super::routes::ProviderRoutes;
 use super::{Identity, Judge, ProviderError, ProviderState, StateReceiver, capabilities, lead};
 use board::Board;
 use driver::Driver;
@@ -38,6 +40,13 @@ pub struct Cluster {
     pub pod_cidrs: Vec<String>,
     /// `--service-cluster-ip-range`.
     pub service_cidrs: Vec<String>,
+}
+
+impl Cluster {
+    /// How calls name it.
+    pub fn reference(&self) -> ClusterRef {
+        ClusterRef { name: self.name.clone(), uid: self.uid.clone() }
+    }
 }
 
 /// What a session needs to know.
@@ -144,7 +153,7 @@ impl Session {
             metrics: config.metrics.clone(),
             cluster: Arc::new(config.cluster.clone()),
         };
-        let cluster = ccm_proto::v1::ClusterRef { name: config.cluster.name.clone(), uid: config.cluster.uid.clone() };
+        let cluster = handle.cluster();
         let doubt = Arc::new(Notify::new());
         let shared = Shared { deadlines: config.deadlines, metrics: config.metrics.clone(), doubt };
         let (for_lead, for_hints, limit) = (board.live(), board.live(), config.deadlines.confirmation);
@@ -191,6 +200,13 @@ impl Handle {
         now.live.clone().ok_or_else(|| capabilities::standing(&now.state))
     }
 
+    /// The same, if the provider serves all of this.
+    pub fn current_with(&self, needed: &[Capability]) -> Result<Arc<Live>, ProviderError> {
+        let live = self.current()?;
+        needed.iter().try_for_each(|capability| capabilities::require(&live.info, *capability))?;
+        Ok(live)
+    }
+
     /// An error if another cloud is behind the socket than when the call was made: its answer does not count. It counts where
     /// there is none, since the provider may have answered and gone. Whether anything may be written is for the gate to say.
     pub fn still_the_same_cloud(&self, then: &Live) -> Result<(), ProviderError> {
@@ -224,9 +240,14 @@ impl Handle {
         ProviderLoadBalancers::new(self.clone())
     }
 
-    /// The cluster that is served, as every call to load balancers names it.
-    pub fn cluster(&self) -> &Cluster {
-        &self.cluster
+    /// Routes of whichever provider is connected. Make one and share it: it bounds the calls that are made at one time.
+    pub fn routes(&self) -> ProviderRoutes {
+        ProviderRoutes::new(self.clone())
+    }
+
+    /// The cluster that is served, as calls name it.
+    pub fn cluster(&self) -> ClusterRef {
+        self.cluster.reference()
     }
 }
 

@@ -1,5 +1,4 @@
-//! `ccm-core load-balancers`: the load balancers of this cluster in the cloud, with the Services that claim them. Reads only.
-use std::collections::BTreeMap;
+//! `ccm-core load-balancers` and `ccm-core routes`: what is in the cloud, with the objects of the cluster that claim it. Reads only.
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,15 +9,15 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::kubernetes::{self, ConnectError};
-use crate::cluster::services;
-use crate::config::{ListingConfig, Output};
-use crate::model::load_balancer::{IngressAddress, LoadBalancerStatus, OwnedLoadBalancer};
-use crate::model::service::Service;
+use crate::config::{Listed, ListingConfig, Output};
 use crate::provider::grpc::Deadlines;
 use crate::provider::metrics::ProviderMetrics;
-use crate::provider::session::{self, Cluster, Session, SessionConfig};
-use crate::provider::{Anyone, LoadBalancers, ProviderError, ProviderState};
+use crate::provider::session::{self, Cluster, Handle, Session, SessionConfig};
+use crate::provider::{Anyone, ProviderError, ProviderState};
 use crate::telemetry::health::Health;
+
+mod load_balancers;
+mod routes;
 
 /// How long a provider may take to answer for the first time.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -29,75 +28,81 @@ pub enum ListingError {
     /// The API server cannot be reached or used.
     #[error(transparent)]
     Kubernetes(#[from] ConnectError),
-    /// The Services cannot be read.
-    #[error("the Services cannot be read: {0}; grant this account `list` on services")]
-    Services(#[source] kube::Error),
+    /// The objects that may claim something cannot be read.
+    #[error("the {resource} cannot be read: {error}; grant this account `list` on {resource}")]
+    Objects {
+        /// Their resource: `nodes`, `services`.
+        resource: &'static str,
+        /// Why.
+        #[source]
+        error: kube::Error,
+    },
     /// The provider cannot be reached or used.
     #[error("--provider-endpoint: {0}")]
     NoProvider(String),
     /// The provider did not answer the list.
-    #[error("the provider did not list its load balancers: {0}")]
-    Provider(#[from] ProviderError),
+    #[error("the provider did not list its {what}: {error}")]
+    Provider {
+        /// What was to be listed, in words.
+        what: &'static str,
+        /// Why.
+        #[source]
+        error: ProviderError,
+    },
     /// The list cannot be printed.
     #[error("the list cannot be written as JSON: {0}")]
     Json(#[from] serde_json::Error),
 }
 
-/// One line of the list.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Row {
-    /// Its name in the cloud.
-    pub name: String,
-    /// The Service of its ownership tag, as `NAMESPACE/NAME`, or the part of it that is known.
-    pub service: String,
-    /// That Service's UID.
-    pub service_uid: String,
-    /// Its addresses.
-    pub addresses: Vec<String>,
-    /// Whether that Service exists and has to do with load balancers.
-    pub claimed: bool,
-}
-
-/// Reads the load balancers and the Services, and returns the text to print.
+/// Reads what is in the cloud and what claims it, and returns the text to print.
 pub async fn list(config: &ListingConfig) -> Result<String, ListingError> {
     let client = kubernetes::clients(&config.kubernetes).await?.requests;
     let uid = kubernetes::cluster_uid(&client, &Health::default(), &CancellationToken::new()).await?.unwrap_or_default();
-    let services = services::all(&client).await.map_err(ListingError::Services)?;
-    let (cloud, owned) = owned(config, uid).await?;
-    let mut rows = rows(owned, &services);
-    rows.retain(|row| !(config.unclaimed && row.claimed));
-    print(&cloud, &rows, config.output)
+    match config.listed {
+        Listed::LoadBalancers => load_balancers::list(config, &client, uid).await,
+        Listed::Routes => routes::list(config, &client, uid).await,
+    }
 }
 
-/// The identity of the cloud, and the load balancers of this cluster in it.
-async fn owned(config: &ListingConfig, cluster_uid: String) -> Result<(String, Vec<OwnedLoadBalancer>), ListingError> {
+/// The identity of the cloud, and what the provider lists there.
+async fn from_provider<T, F>(
+    config: &ListingConfig,
+    cluster_uid: String,
+    what: &'static str,
+    list: impl FnOnce(Handle) -> F,
+) -> Result<(String, T), ListingError>
+where
+    F: Future<Output = Result<T, ProviderError>>,
+{
     let (_no_term, terms) = watch::channel(None);
-    let cluster = Cluster { name: config.kubernetes.cluster_name.clone(), uid: cluster_uid, ..Cluster::default() };
-    let session = SessionConfig {
+    let (handle, work) = Session::start(session(config, cluster_uid), Arc::new(Anyone), terms);
+    let asking = async {
+        let mut state = handle.state();
+        if tokio::time::timeout(PATIENCE, state.wait_for(|state| state.ready().is_some())).await.is_err() {
+            return Err(ListingError::NoProvider(why_not_ready(&handle.state().borrow())));
+        }
+        let listed = async { Ok((handle.current()?.identity.to_string(), list(handle.clone()).await?)) };
+        listed.await.map_err(|error| ListingError::Provider { what, error })
+    };
+    tokio::select! {
+        () = work => Err(ListingError::NoProvider("the session ended".to_owned())),
+        listed = asking => listed,
+    }
+}
+
+fn session(config: &ListingConfig, cluster_uid: String) -> SessionConfig {
+    SessionConfig {
         endpoint: config.endpoint.clone(),
         peer_uids: config.peer_uids.clone(),
-        cluster,
+        cluster: Cluster { name: config.kubernetes.cluster_name.clone(), uid: cluster_uid, ..Cluster::default() },
         core_version: env!("CARGO_PKG_VERSION").to_owned(),
         deadlines: Deadlines::default(),
         handshake_interval: session::HANDSHAKE_INTERVAL,
         metrics: ProviderMetrics::unregistered(),
-    };
-    let (handle, work) = Session::start(session, Arc::new(Anyone), terms);
-    let asking = async {
-        let mut state = handle.state();
-        match tokio::time::timeout(PATIENCE, state.wait_for(|state| state.ready().is_some())).await {
-            Ok(_) => Ok((handle.current()?.identity.to_string(), handle.load_balancers().list().await?)),
-            Err(_) => Err(ListingError::NoProvider(standing(&handle.state().borrow()))),
-        }
-    };
-    tokio::select! {
-        () = work => Err(ListingError::NoProvider("the session ended".to_owned())),
-        owned = asking => owned,
     }
 }
 
-fn standing(state: &ProviderState) -> String {
+fn why_not_ready(state: &ProviderState) -> String {
     match state {
         ProviderState::Disconnected { message, .. }
         | ProviderState::Unusable { message }
@@ -106,90 +111,69 @@ fn standing(state: &ProviderState) -> String {
     }
 }
 
-/// Each load balancer with the Service of its ownership tag; those that no Service claims come first.
-fn rows(owned: Vec<OwnedLoadBalancer>, services: &[Service]) -> Vec<Row> {
-    let by_uid: BTreeMap<_, _> = services.iter().map(|service| (service.uid.as_str(), service)).collect();
-    let mut rows: Vec<_> = owned.into_iter().map(|owned| row(owned, &by_uid)).collect();
-    rows.sort_by(|a, b| (a.claimed, &a.service, &a.name).cmp(&(b.claimed, &b.service, &b.name)));
-    rows
-}
-
-fn row(owned: OwnedLoadBalancer, services: &BTreeMap<&str, &Service>) -> Row {
-    let service_uid = owned.service_uid.unwrap_or_default();
-    let claimant = services.get(service_uid.as_str()).filter(|it| it.is_load_balancer || it.has_finalizer());
-    let marked = || match (owned.service_namespace, owned.service_name) {
-        (Some(namespace), Some(name)) => format!("{namespace}/{name}"),
-        (_, name) => name.unwrap_or_default(),
-    };
-    Row {
-        name: owned.name,
-        service: claimant.map_or_else(marked, |service| service.key()),
-        service_uid,
-        addresses: addresses(&owned.status),
-        claimed: claimant.is_some(),
-    }
-}
-
-fn addresses(status: &LoadBalancerStatus) -> Vec<String> {
-    let texts = |address: &IngressAddress| {
-        let ip = address.ip().map(|(ip, _)| ip.to_string());
-        ip.into_iter().chain(address.hostname().map(str::to_owned)).collect::<Vec<_>>()
-    };
-    status.ingress.iter().flat_map(|ingress| texts(&ingress.address)).collect()
-}
-
-fn print(cloud: &str, rows: &[Row], output: Output) -> Result<String, ListingError> {
+/// The rows as JSON, or as a table with a last line that counts.
+fn print<R: Serialize, const N: usize>(
+    rows: &[R],
+    output: Output,
+    header: [&str; N],
+    cells: impl Fn(&R) -> [String; N],
+    counts: &str,
+) -> Result<String, ListingError> {
     if output == Output::Json {
         return Ok(serde_json::to_string_pretty(rows)?);
     }
     let mut table = Table::new();
-    table.load_preset(NOTHING).set_header(["NAME", "SERVICE", "SERVICE-UID", "ADDRESSES", "CLAIMED"]);
-    for row in rows {
-        let claimed = if row.claimed { "yes" } else { "no" };
-        table.add_row([&row.name, &row.service, &row.service_uid, &row.addresses.join(","), claimed]);
-    }
-    let unclaimed = rows.iter().filter(|row| !row.claimed).count();
-    Ok(format!("{table}\n{} load balancers in the cloud {cloud}; {unclaimed} that no Service claims", rows.len()))
+    table.load_preset(NOTHING).set_header(header).add_rows(rows.iter().map(cells));
+    Ok(format!("{table}\n{counts}"))
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use ccm_proto::v1;
+    use ccm_provider_sdk::fake::RawServer;
+
     use super::*;
-    use crate::cluster::scripted::service_model;
-    use crate::model::load_balancer::Ingress;
+    use crate::config::Invocation;
+    use crate::provider::Routes as _;
 
-    fn owned(name: &str, uid: &str) -> OwnedLoadBalancer {
-        let address = IngressAddress::Ip("198.18.0.1".parse().unwrap(), None);
-        OwnedLoadBalancer {
-            name: name.to_owned(),
-            service_uid: Some(uid.to_owned()),
-            service_namespace: Some("shop".to_owned()),
-            service_name: Some("web".to_owned()),
-            status: LoadBalancerStatus { ingress: vec![Ingress { address, ports: Vec::new() }] },
-        }
+    /// A provider in a temporary folder, and the command that lists from it.
+    fn command(raw: &RawServer) -> (tempfile::TempDir, impl Drop, ListingConfig) {
+        let dir = tempfile::tempdir().unwrap();
+        let endpoint = format!("unix://{}", dir.path().join("p.sock").display());
+        let serving = raw.start(&endpoint.parse().unwrap()).unwrap();
+        let args = ["ccm-core".to_owned(), "routes".to_owned(), format!("--provider-endpoint={endpoint}")];
+        let Ok(Invocation::List(config)) = Invocation::from_args(args.map(Into::into)) else { panic!("no listing") };
+        (dir, serving, *config)
     }
 
-    fn service(uid: &str, kind: &str) -> Service {
-        let object = serde_json::json!({
-            "metadata": { "namespace": "shop", "name": "web", "uid": uid }, "spec": { "type": kind }
-        });
-        service_model(&object)
+    fn serving(capabilities: &[v1::Capability]) -> RawServer {
+        let raw = RawServer::default();
+        let capabilities = capabilities.iter().map(|it| (*it).into()).collect();
+        let info = v1::ProviderInfo { capabilities, ..RawServer::sound_info() };
+        raw.info.always(move |_| Ok(v1::GetProviderInfoResponse { info: Some(info.clone()) }));
+        raw
     }
 
-    #[test]
-    fn a_load_balancer_is_claimed_by_the_service_of_its_mark_as_long_as_that_has_to_do_with_load_balancers() {
-        let services = [service("u1", "LoadBalancer"), service("u2", "ClusterIP")];
-        let rows = rows(vec![owned("a", "u1"), owned("b", "u2"), owned("c", "gone")], &services);
-        let told: Vec<_> = rows.iter().map(|row| (row.name.as_str(), row.claimed)).collect();
-        assert_eq!(told, [("b", false), ("c", false), ("a", true)]);
+    #[tokio::test]
+    async fn a_list_names_the_cloud_that_it_comes_from_and_needs_no_leadership() {
+        let raw = serving(&[v1::Capability::Routes]);
+        let route = v1::Route { destination_cidr: "10.0.1.0/24".to_owned(), ..v1::Route::default() };
+        raw.routes.list.always(move |_| vec![Ok(v1::ListRoutesResponse { routes: vec![route.clone()], observed_at: None })]);
+        let (_dir, _serving, config) = command(&raw);
+        let listed = from_provider(&config, "uid".to_owned(), "routes", |handle| async move { handle.routes().list().await });
+        let (cloud, table) = listed.await.unwrap();
+        assert_eq!((cloud.as_str(), table.routes.len()), ("fake", 1));
+        assert_eq!(raw.routes.list.calls()[0].cluster.as_ref().unwrap().uid, "uid");
+        assert_eq!(raw.lead.count(), 0);
     }
 
-    #[test]
-    fn the_table_says_how_many_nobody_claims() {
-        let rows = rows(vec![owned("a", "u1"), owned("c", "gone")], &[service("u1", "LoadBalancer")]);
-        let table = print("here/1", &rows, Output::Table).unwrap();
-        assert!(table.contains("198.18.0.1") && table.contains("shop/web"), "{table}");
-        assert!(table.ends_with("2 load balancers in the cloud here/1; 1 that no Service claims"), "{table}");
+    #[tokio::test]
+    async fn a_provider_that_cannot_list_is_an_error_that_says_what_it_lacks() {
+        let raw = serving(&[]);
+        let (_dir, _serving, config) = command(&raw);
+        let listed = from_provider(&config, String::new(), "routes", |handle| async move { handle.routes().list().await });
+        let message = listed.await.unwrap_err().to_string();
+        assert!(message.starts_with("the provider did not list its routes: ") && message.contains("ROUTES"), "{message}");
     }
 }

@@ -208,7 +208,7 @@ impl Tenures {
         tracing::info!(epoch, cloud = cloud.identity, state = store.name(), "leading");
         self.publish(&prepared, gained);
         let stop = CancellationToken::new();
-        let reports = TermReports::begin(&self.parts.health, &self.parts.metrics.nodes, &self.parts.metrics.controllers);
+        let reports = self.reports();
         let Running { mut tasks, mut writers, reports } = (self.start)(self, store.clone(), reports, &stop);
         let began = tokio::time::Instant::now();
         let end = tokio::select! {
@@ -246,6 +246,11 @@ impl Tenures {
             self.tell(refusal, store.subject().await);
         }
         end
+    }
+
+    fn reports(&self) -> TermReports {
+        let metrics = &self.parts.metrics;
+        TermReports::begin(&self.parts.health, &metrics.nodes, &metrics.routes, &metrics.controllers)
     }
 
     /// Tries until it succeeds: without a stored epoch nothing may be changed.

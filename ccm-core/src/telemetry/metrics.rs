@@ -7,6 +7,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
 mod process;
+pub mod routes;
 
 pub use process::ProcessMetrics;
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::cloud_health::CloudHealth;
 use super::health::{Check, Health};
+use super::metrics::routes::RouteMetrics;
 use super::metrics::{ControllerMetrics, NodeMetrics};
 
 /// The reports of one leadership term.
@@ -15,6 +16,8 @@ pub struct TermReports {
     pub cloud: CloudHealth,
     /// What the node controllers count.
     pub nodes: NodeMetrics,
+    /// What the route controller counts.
+    pub routes: RouteMetrics,
     controllers: ControllerMetrics,
     running: Vec<&'static str>,
     /// The checks that are the process's and not the term's.
@@ -23,11 +26,12 @@ pub struct TermReports {
 
 impl TermReports {
     /// Begins a term. Checks that exist now outlast it.
-    pub fn begin(health: &Health, nodes: &NodeMetrics, controllers: &ControllerMetrics) -> Self {
+    pub fn begin(health: &Health, nodes: &NodeMetrics, routes: &RouteMetrics, controllers: &ControllerMetrics) -> Self {
         Self {
             health: health.clone(),
             cloud: CloudHealth::new(health.clone()),
             nodes: nodes.clone(),
+            routes: routes.clone(),
             controllers: controllers.clone(),
             running: Vec::new(),
             before: health.checks(),
@@ -46,6 +50,7 @@ impl Drop for TermReports {
         self.health.keep(&self.before);
         self.nodes.breakers_tripped.set(0);
         self.nodes.unmanaged.set(0);
+        self.routes.reset();
         self.running.iter().for_each(|controller| self.controllers.set_running(controller, false));
     }
 }
@@ -57,6 +62,7 @@ mod tests {
 
     use super::*;
     use crate::provider::{Outcome, ProviderError};
+    use crate::telemetry::metrics::routes::Counts;
 
     /// Every gauge that is not 0.
     fn gauges(registry: &Registry) -> Vec<String> {
@@ -73,15 +79,18 @@ mod tests {
         let (mut registry, health) = (Registry::default(), Health::default());
         let (nodes, controllers) = (NodeMetrics::new(&mut registry), ControllerMetrics::new(&mut registry));
         health.set("provider", Check::Ok);
-        let mut reports = TermReports::begin(&health, &nodes, &controllers);
+        let routes = RouteMetrics::new(&mut registry);
+        let mut reports = TermReports::begin(&health, &nodes, &routes, &controllers);
         let error = ProviderError { outcome: Outcome::Terminal, reason: "UNAUTHENTICATED".to_owned(), message: String::new() };
         reports.cloud.clone().looked_up("a", Some(&error));
         reports.health.set("node-deletion", Check::Warning("no node is deleted".to_owned()));
         reports.health.set("provider", Check::Failed("away".to_owned()));
         reports.nodes.breakers_tripped.set(2);
         reports.nodes.unmanaged.set(1);
+        reports.routes.breaker_tripped.set(1);
+        reports.routes.count(Counts { wanted: 1, ours: 1, others: 0, stale: 0 });
         ["service", "cloud-node"].into_iter().for_each(|controller| reports.runs(controller));
-        assert_eq!((health.checks().len(), gauges(&registry).len()), (3, 4), "{:?}", gauges(&registry));
+        assert_eq!((health.checks().len(), gauges(&registry).len()), (3, 7), "{:?}", gauges(&registry));
         drop(reports);
         assert_eq!(health.checks(), [("provider".to_owned(), Check::Failed("away".to_owned()))].into());
         assert_eq!(gauges(&registry), Vec::<String>::new());

@@ -3,10 +3,10 @@
 use ccm_proto::v1;
 
 pub use provider::{
-    BatchScript, FakeInstances, FakeLoadBalancers, FakeProvider, FakeRoutes, FakeVolumes, FakeZones, KeyScript, ListScript,
-    PlanScript,
+    BatchScript, FakeInstances, FakeLoadBalancers, FakeProvider, FakeVolumes, FakeZones, KeyScript, ListScript, PlanScript,
 };
-pub use raw::{RawLoadBalancers, RawServer};
+pub use raw::{RawLoadBalancers, RawRoutes, RawServer};
+pub use routes::{FakeRouteBatches, FakeRoutes, RouteBatchScript};
 pub use script::Script;
 pub use serving::Serving;
 
@@ -18,5 +18,6 @@ pub fn status_of(ip: &str) -> v1::LoadBalancerStatus {
 
 mod provider;
 mod raw;
+mod routes;
 mod script;
 mod serving;

@@ -23,6 +23,7 @@ mod node_sets;
 mod parts;
 pub mod plan;
 pub mod provider;
+pub mod routes;
 mod rpc;
 pub mod server;
 
@@ -44,5 +45,6 @@ pub use load_balancers::{
 };
 pub use parts::Parts;
 pub use plan::planned;
-pub use provider::{Clusters, Description, Progress, Provider, Result, Routes, VolumeLookup, Volumes, ZoneTarget, Zones};
+pub use provider::{Clusters, Description, Progress, Provider, Result, VolumeLookup, Volumes, ZoneTarget, Zones};
+pub use routes::{ClusterTag, NewRoute, RouteBatches, RouteList, RouteOutcome, Routes};
 pub use server::{ServeArgs, ServeError, Server};

@@ -25,6 +25,7 @@ use queue::{Place, Queues};
 const KEPT_FOR: Duration = Duration::from_mins(5);
 
 mod queue;
+mod together;
 
 /// The mutations of one service. `R` is a request, whole; `T` what its success tells.
 pub(crate) struct Mutations<R, T> {
@@ -60,7 +61,9 @@ struct Entry<R, T> {
 }
 
 /// `None` while the work runs, then when it ended and how.
-type Outcome<T> = watch::Receiver<Option<(Instant, Result<Progress<T>>)>>;
+type Ended<T> = Option<(Instant, Result<Progress<T>>)>;
+type Outcome<T> = watch::Receiver<Ended<T>>;
+type Sender<T> = watch::Sender<Ended<T>>;
 
 /// What a request finds.
 enum Turn<T> {
@@ -152,34 +155,22 @@ where
             }
         }
         let work = work.take().ok_or_else(|| ProviderError::internal("a mutation was started twice"))?;
-        let outcome = self.spawn(key, method, lost.clone(), work);
-        let started = Instant::now();
-        let entry = Entry { request: Arc::clone(request), method, started, outcome: outcome.clone(), lost: lost.clone() };
+        let (sender, entry) = Entry::begin(Arc::clone(request), method, lost.clone());
+        let mine = Turn::Mine(entry.outcome.clone(), entry.started);
         entries.insert(key.to_owned(), entry);
-        Ok(Turn::Mine(outcome, started))
+        self.spawn(key.to_owned(), method, lost.clone(), sender, work);
+        Ok(mine)
     }
 
-    fn spawn<W>(&self, key: &str, method: &'static str, lost: CancellationToken, work: W) -> Outcome<T>
+    fn spawn<W>(&self, key: String, method: &'static str, lost: CancellationToken, sender: Sender<T>, work: W)
     where
         W: Future<Output = Result<Progress<T>>> + Send + 'static,
     {
-        let (sender, receiver) = watch::channel(None);
-        let key = key.to_owned();
         let task = async move {
-            // The work is dropped within this statement: it has truly ended when its outcome is known.
-            let result = tokio::select! {
-                biased;
-                () = lost.cancelled() => Err(lost_leadership(method)),
-                result = AssertUnwindSafe(work).catch_unwind() => result.unwrap_or_else(|_| Err(panicked(method))),
-            };
-            if sender.receiver_count() <= 1 {
-                let error = result.as_ref().err().map(ProviderError::chain);
-                tracing::info!(method, key, error, "a mutation ended that nobody waited for any more");
-            }
-            sender.send_replace(Some((Instant::now(), result)));
+            let result = guarded(method, lost, work).await.and_then(|result| result);
+            tell(method, &key, &sender, result);
         };
         self.tasks.spawn(task.in_current_span());
-        receiver
     }
 
     /// Hands a result over: it is kept no longer.
@@ -193,6 +184,12 @@ where
 }
 
 impl<R, T> Entry<R, T> {
+    /// Work that begins now, and where its outcome is to be told.
+    fn begin(request: Arc<R>, method: &'static str, lost: CancellationToken) -> (Sender<T>, Self) {
+        let (sender, outcome) = watch::channel(None);
+        (sender, Self { request, method, started: Instant::now(), outcome, lost })
+    }
+
     fn running(&self) -> bool {
         self.outcome.borrow().is_none()
     }
@@ -211,6 +208,24 @@ impl<R, T> Entry<R, T> {
             Some((at, _)) => at.elapsed() > KEPT_FOR,
         }
     }
+}
+
+/// Runs work to its end, its panic or the end of the leadership. The work is dropped in here: it has truly ended when this has.
+async fn guarded<O>(method: &'static str, lost: CancellationToken, work: impl Future<Output = O>) -> Result<O> {
+    tokio::select! {
+        biased;
+        () = lost.cancelled() => Err(lost_leadership(method)),
+        result = AssertUnwindSafe(work).catch_unwind() => result.map_err(|_| panicked(method)),
+    }
+}
+
+fn tell<T>(method: &'static str, key: &str, sender: &Sender<T>, result: Result<Progress<T>>) {
+    // The entry has a receiver of its own.
+    if sender.receiver_count() <= 1 {
+        let error = result.as_ref().err().map(ProviderError::chain);
+        tracing::info!(method, key, error, "a mutation ended that nobody waited for any more");
+    }
+    sender.send_replace(Some((Instant::now(), result)));
 }
 
 /// Completes when it is time to look again whose turn it is.

@@ -7,7 +7,8 @@ use ccm_proto::v1::Capability;
 use crate::instances::{AddSshKeys, CurrentNodeName, Instances, WatchInstances};
 use crate::intercept::Intercept;
 use crate::load_balancers::{ListLoadBalancers, LoadBalancers, PlanLoadBalancers};
-use crate::provider::{Clusters, Routes, Volumes, Zones};
+use crate::provider::{Clusters, Volumes, Zones};
+use crate::routes::{RouteBatches, Routes};
 use sealed::Token;
 
 /// Whether a method is served is for the SDK to ask and for nobody to answer otherwise: nobody else can name the token.
@@ -44,6 +45,13 @@ pub(crate) trait LoadBalancersPart: LoadBalancers + PlanLoadBalancers + ListLoad
 
 impl<T: LoadBalancers + PlanLoadBalancers + ListLoadBalancers> LoadBalancersPart for T {}
 
+/// Routes, as the cloud changes them.
+#[derive(Clone)]
+pub(crate) enum RoutesPart {
+    Single(Arc<dyn Routes>),
+    Batches(Arc<dyn RouteBatches>),
+}
+
 /// The parts of a provider, each an `Arc` of what implements it:
 /// `Parts::new().instances(machines).load_balancers(balancers)`. What is not given answers UNIMPLEMENTED.
 #[derive(Clone, Default)]
@@ -51,7 +59,7 @@ impl<T: LoadBalancers + PlanLoadBalancers + ListLoadBalancers> LoadBalancersPart
 pub struct Parts {
     pub(crate) instances: Option<Arc<dyn InstancesPart>>,
     pub(crate) load_balancers: Option<Arc<dyn LoadBalancersPart>>,
-    pub(crate) routes: Option<Arc<dyn Routes>>,
+    pub(crate) routes: Option<RoutesPart>,
     pub(crate) zones: Option<Arc<dyn Zones>>,
     pub(crate) clusters: Option<Arc<dyn Clusters>>,
     pub(crate) volumes: Option<Arc<dyn Volumes>>,
@@ -105,9 +113,14 @@ impl Parts {
         Self { load_balancers: Some(part), ..self }
     }
 
-    /// Routes (Go's `Routes`).
+    /// Routes (Go's `Routes`), for a cloud that changes one at a time.
     pub fn routes(self, part: Arc<impl Routes>) -> Self {
-        Self { routes: Some(part), ..self }
+        Self { routes: Some(RoutesPart::Single(part)), ..self }
+    }
+
+    /// Routes, for a cloud that changes several in one call.
+    pub fn route_batches(self, part: Arc<impl RouteBatches>) -> Self {
+        Self { routes: Some(RoutesPart::Batches(part)), ..self }
     }
 
     /// Failure zones (Go's `Zones`).

@@ -1,5 +1,6 @@
 //! A provider as a whole: who it is and which parts it has, and the smaller ones of these parts. Every part is optional, and
-//! mirrors one of Go's `cloudprovider.Interface`; the larger ones are in `instances` and `load_balancers`.
+//! mirrors one of Go's `cloudprovider.Interface`; the larger ones are in `instances`, `load_balancers`
+//! and `routes`.
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -82,19 +83,6 @@ pub enum Progress<T> {
     InProgress(v1::InProgress),
     /// Another controller does this (load balancers only).
     ImplementedElsewhere(String),
-}
-
-/// Routes. No two mutating calls for one destination run at once.
-#[async_trait]
-pub trait Routes: Send + Sync + 'static {
-    /// Every route of the table that this cluster uses.
-    async fn list(&self, ctx: &CallContext) -> Result<Vec<v1::Route>>;
-
-    /// Makes a route as described.
-    async fn create(&self, ctx: &CallContext, name_hint: &str, route: &v1::Route) -> Result<Progress<()>>;
-
-    /// Removes a route, as it came from `list`.
-    async fn delete(&self, ctx: &CallContext, route: &v1::Route) -> Result<Progress<()>>;
 }
 
 /// Clusters.

@@ -6,6 +6,7 @@ pub mod cloud_args;
 pub mod ctl;
 pub mod load_balancer_args;
 pub mod logs;
+pub mod route_args;
 pub mod serve;
 pub mod table;
 
@@ -13,7 +14,8 @@ pub mod table;
 ///
 /// `serve` is a provider for ccm-core with a cloud inside. `cloud` serves such a cloud by itself, for several providers or
 /// one that is to be restarted without it. `ctl` is the hand that reaches into either: it adds, stops, terminates and
-/// hides machines, lists load balancers and changes them behind their owner's back, sets faults and reads call counters.
+/// hides machines, lists load balancers and routes and changes them behind their owner's back, sets faults and reads call
+/// counters.
 #[derive(Debug, Parser)]
 #[command(name = "provider-simulated", version = crate::provider::VERSION)]
 pub struct Cli {

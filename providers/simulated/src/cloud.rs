@@ -1,4 +1,4 @@
-//! The simulated cloud: machines, zones, disks and load balancers that behave like a real cloud's. It knows nothing of
+//! The simulated cloud: machines, zones, disks, load balancers and routes that behave like a real cloud's. It knows nothing of
 //! Kubernetes, gRPC or the provider protocol; what stands before it is [`CloudApi`].
 use std::error::Error;
 
@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use faults::{Fault, FaultName, FaultSpec};
 use load_balancers::LoadBalancerApi;
 use model::{Answer, Change, CloudInfo, Failure, Instance, Query, Volume};
+use routes::RouteApi;
 use store::StoreError;
 
 pub mod config;
@@ -18,6 +19,7 @@ pub mod kept;
 pub mod load_balancers;
 pub mod model;
 pub mod pace;
+pub mod routes;
 pub mod store;
 pub mod validate;
 pub mod world;
@@ -44,10 +46,11 @@ pub enum CloudError {
     ShuttingDown,
 }
 
-/// The cloud's API, within the process or over HTTP: this, and that for load balancers. The first three methods are what a provider sees: paced, lagging and
+/// The cloud's API, within the process or over HTTP: this, and those for load balancers
+/// and routes. The first three methods are what a provider sees: paced, lagging and
 /// subject to faults. The others are for people and scripts, and tell the truth at once.
 #[async_trait]
-pub trait CloudApi: LoadBalancerApi {
+pub trait CloudApi: LoadBalancerApi + RouteApi {
     /// Who the cloud is.
     async fn info(&self) -> Result<CloudInfo, CloudError>;
 

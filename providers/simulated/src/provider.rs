@@ -2,7 +2,7 @@
 //! word about itself, and decides nothing.
 use std::sync::Arc;
 
-use ccm_provider_sdk::{CallContext, Description, Intercept, Parts, Provider, ProviderError, v1};
+use ccm_provider_sdk::{CallContext, Description, Intercept, Parts, Provider, ProviderError, RouteList, v1};
 use tokio::sync::watch;
 
 use crate::cloud::counters::Counters;
@@ -10,10 +10,13 @@ use crate::cloud::model::{CloudInfo, Failure, FailureCode, PROVIDER_ID_PREFIX};
 use crate::cloud::{CloudApi, CloudError};
 use load_balancers::Balancers;
 use load_balancers::wanted::PREFIX;
+use routes::TableOfCloud;
 
 pub mod garbage;
 pub mod instances;
 pub mod load_balancers;
+pub mod routes;
+pub mod serial;
 pub mod volumes;
 pub mod watched;
 pub mod zones;
@@ -38,6 +41,7 @@ pub struct Simulated {
     info: watch::Receiver<CloudInfo>,
     cluster_id: Option<String>,
     load_balancers: Arc<Balancers>,
+    routes: Arc<TableOfCloud>,
     instances: Arc<instances::Machines>,
     zones: Arc<zones::CloudZones>,
     volumes: Arc<volumes::Disks>,
@@ -45,16 +49,18 @@ pub struct Simulated {
 
 impl Simulated {
     /// A provider for `cloud`, which describes itself by the latest of `info` and counts its calls in `calls`. Without a
-    /// `cluster_id` it says that the cloud does not tag clusters. `load_balancers` are the same for the life of the process.
+    /// `cluster_id` it says that the cloud does not tag clusters. `load_balancers` and `routes` are the same for the life of the process.
     pub fn new(
         cloud: Arc<dyn CloudApi>,
         info: watch::Receiver<CloudInfo>,
         calls: Arc<Counters>,
         cluster_id: Option<String>,
         load_balancers: Arc<Balancers>,
+        routes: Arc<TableOfCloud>,
     ) -> Self {
         Self {
             load_balancers,
+            routes,
             instances: Arc::new(instances::Machines::new(Arc::clone(&cloud), Arc::clone(&calls))),
             zones: Arc::new(zones::CloudZones::new(Arc::clone(&cloud), info.clone(), Arc::clone(&calls))),
             volumes: Arc::new(volumes::Disks::new(cloud, info.clone(), calls)),
@@ -90,7 +96,7 @@ impl Provider for Simulated {
                 max_batch_size: Some(MAX_BATCH),
                 max_concurrent_instance_calls: Some(MAX_CALLS),
                 max_concurrent_load_balancer_calls: Some(self.load_balancers.options().max_calls),
-                ..v1::ProviderLimits::default()
+                max_concurrent_route_calls: Some(self.routes.options().max_calls),
             },
             node_labels: vec![format!("{PREFIX}*")],
             service_annotation_prefixes: vec![PREFIX.into()],
@@ -104,7 +110,8 @@ impl Provider for Simulated {
             .zones(Arc::clone(&self.zones))
             .volumes(Arc::clone(&self.volumes))
             .intercept(Arc::clone(&self));
-        if self.info.borrow().load_balancers { self.with_load_balancers(parts) } else { parts }
+        let parts = if self.info.borrow().load_balancers { self.with_load_balancers(parts) } else { parts };
+        if self.info.borrow().routes { self.routes.serve_with(parts) } else { parts }
     }
 }
 
@@ -112,6 +119,10 @@ impl Provider for Simulated {
 impl Intercept for Simulated {
     fn batch_answered(&self, ctx: &CallContext, response: &mut v1::BatchGetInstancesResponse) {
         self.instances.spoil(ctx, response);
+    }
+
+    fn routes_listed(&self, _: &CallContext, list: &mut RouteList) -> Option<ProviderError> {
+        self.routes.break_off(list)
     }
 
     fn node_set_put(&self) {
@@ -139,7 +150,8 @@ fn refusal(failure: Failure) -> ProviderError {
         FailureCode::QuotaExceeded => ProviderError::quota_exceeded(failure.message),
         FailureCode::NotOwned => ProviderError::not_owned(failure.message),
         FailureCode::Unavailable | FailureCode::Internal => ProviderError::unavailable(failure.message),
-        FailureCode::Invalid | FailureCode::Unknown | FailureCode::Conflict => {
+        FailureCode::Conflict => ProviderError::conflict(failure.message),
+        FailureCode::Invalid | FailureCode::Unknown => {
             ProviderError::internal(format!("the cloud did not understand the provider: {}", failure.message))
         }
     }

@@ -23,7 +23,9 @@ pub struct Writes {
     log: Follow,
     nodes: HashMap<String, Written>,
     expected: usize,
-    /// Nodes with both parts written.
+    /// Whether a node is done when its status is written.
+    only_status: bool,
+    /// Nodes with both parts written, or with the status where only that counts.
     pub done: usize,
     /// Successful writes.
     pub successful: usize,
@@ -37,7 +39,14 @@ impl Writes {
     /// Of so many nodes, from now on.
     pub fn of(world: &World, expected: usize) -> Self {
         let (log, nodes) = (world.audit().follow(), HashMap::with_capacity(expected));
-        Self { log, nodes, expected, done: 0, successful: 0, conflicts: 0, first: None, last: None }
+        Self { log, nodes, expected, only_status: false, done: 0, successful: 0, conflicts: 0, first: None, last: None }
+    }
+
+    /// Of the statuses of so many nodes, from now on; what was written before does not count.
+    pub fn of_status(world: &World, expected: usize) -> Result<Self> {
+        let mut writes = Self { only_status: true, ..Self::of(world, expected) };
+        writes.log.entries()?;
+        Ok(writes)
     }
 
     /// Waits until all nodes are done, or for so long.
@@ -82,7 +91,7 @@ impl Writes {
         let node = self.nodes.entry(entry.object_ref.name).or_default();
         let part = if entry.object_ref.subresource == "status" { &mut node.status } else { &mut node.object };
         let is_new = !std::mem::replace(part, true);
-        if is_new && node.object && node.status {
+        if is_new && node.status && (node.object || self.only_status) {
             self.done += 1;
             self.last = self.last.max(Some(entry.stage_timestamp));
         }

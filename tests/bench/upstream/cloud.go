@@ -21,12 +21,23 @@ var (
 	zones        = []string{"sim-1a", "sim-1b", "sim-1c"}
 )
 
-// cloud serves machines and nothing else.
+// cloud serves machines, and routes where asked to.
 type cloud struct {
-	latency  time.Duration
-	exists   atomic.Int64
-	shutdown atomic.Int64
-	metadata atomic.Int64
+	latency     time.Duration
+	routes      *routes
+	withRoutes  bool
+	exists      atomic.Int64
+	shutdown    atomic.Int64
+	metadata    atomic.Int64
+	listRoutes  atomic.Int64
+	createRoute atomic.Int64
+	deleteRoute atomic.Int64
+}
+
+func newCloud() *cloud {
+	made := &cloud{}
+	made.routes = &routes{cloud: made, table: map[string]*cloudprovider.Route{}}
+	return made
 }
 
 var (
@@ -40,6 +51,9 @@ func (c *cloud) counts() map[string]int64 {
 		"InstanceExists":   c.exists.Load(),
 		"InstanceShutdown": c.shutdown.Load(),
 		"InstanceMetadata": c.metadata.Load(),
+		"ListRoutes":       c.listRoutes.Load(),
+		"CreateRoute":      c.createRoute.Load(),
+		"DeleteRoute":      c.deleteRoute.Load(),
 	}
 }
 
@@ -111,6 +125,6 @@ func (c *cloud) Instances() (cloudprovider.Instances, bool)                     
 func (c *cloud) LoadBalancer() (cloudprovider.LoadBalancer, bool)                  { return nil, false }
 func (c *cloud) Zones() (cloudprovider.Zones, bool)                                { return nil, false }
 func (c *cloud) Clusters() (cloudprovider.Clusters, bool)                          { return nil, false }
-func (c *cloud) Routes() (cloudprovider.Routes, bool)                              { return nil, false }
+func (c *cloud) Routes() (cloudprovider.Routes, bool)                              { return c.routes, c.withRoutes }
 func (c *cloud) ProviderName() string                                              { return "simulated" }
 func (c *cloud) HasClusterID() bool                                                { return true }

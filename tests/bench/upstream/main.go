@@ -2,7 +2,7 @@
 // cloud in the same process: what `ccm-bench` runs beside ccm-core.
 //
 // It takes upstream's flags, and --simulated-latency: how long a call to the
-// cloud takes. For each line on stdin it prints how often the cloud was called,
+// cloud takes, and --simulated-routes: whether the cloud has routes. For each line on stdin it prints how often the cloud was called,
 // as one line of JSON on stdout; everything else goes to stderr. SIGTERM, SIGINT
 // or the end of stdin stop it, and the last line on stdout has the final counts.
 package main
@@ -27,7 +27,7 @@ import (
 )
 
 func main() {
-	simulated := &cloud{}
+	simulated := newCloud()
 	opts, err := options.NewCloudControllerManagerOptions()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -36,6 +36,8 @@ func main() {
 	flags := cliflag.NamedFlagSets{}
 	flags.FlagSet("simulated cloud").DurationVar(&simulated.latency, "simulated-latency", 20*time.Millisecond,
 		"How long each call to the simulated cloud takes.")
+	flags.FlagSet("simulated cloud").BoolVar(&simulated.withRoutes, "simulated-routes", false,
+		"Whether the simulated cloud has a routing table.")
 	found := func(*config.CompletedConfig) cloudprovider.Interface { return simulated }
 	command := app.NewCloudControllerManagerCommand(
 		opts, found, controllers(), names.CCMControllerAliases(), flags, stopped(simulated))
@@ -44,11 +46,11 @@ func main() {
 	os.Exit(code)
 }
 
-// controllers are those that ask for machines, under the names that they have
-// by default.
+// controllers are those that ask for machines or routes, under the names that
+// they have by default.
 func controllers() map[string]app.ControllerInitFuncConstructor {
 	chosen := map[string]app.ControllerInitFuncConstructor{}
-	for _, name := range []string{names.CloudNodeController, names.CloudNodeLifecycleController} {
+	for _, name := range []string{names.CloudNodeController, names.CloudNodeLifecycleController, names.NodeRouteController} {
 		chosen[name] = app.DefaultInitFuncConstructors[name]
 	}
 	return chosen

@@ -1,20 +1,24 @@
 //! Writes to nodes.
+mod status;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use kube::Client;
 use kube::api::{DeleteParams, GetParams, Patch, Preconditions};
 use kube::core::Request;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 
+pub use self::status::{NetworkCondition, NodeStatusPatch};
 use super::{WriteError, identity, params};
 use crate::cluster::gate::Gate;
+use crate::cluster::nodes::all_pod_cidrs;
 use crate::cluster::view::Viewed;
 use crate::cluster::{answer, convert};
-use crate::model::node::{Address, Node, Taint};
+use crate::model::node::{Node, Taint};
 use crate::model::ownership::Ownership;
 
 /// What changes of a node's metadata and spec, in one write; absent means "as it is".
@@ -67,12 +71,29 @@ impl NodeWriter {
         Ok(convert::node(answer::object(&self.client, nodes().patch(&node.name, &params(), &body)).await?))
     }
 
-    /// Replaces the addresses in the node's status, if the node is still at the resourceVersion that was read.
-    pub async fn patch_addresses(&self, node: &Node, addresses: &[Address]) -> Result<Node, WriteError> {
+    /// Changes the node's status, if the node is still at the resourceVersion that was read.
+    pub async fn patch_status(&self, node: &Node, patch: &NodeStatusPatch) -> Result<Node, WriteError> {
+        self.write_status(node, identity(&node.uid, &node.resource_version), patch).await
+    }
+
+    /// Sets the condition `NetworkUnavailable`, whatever else changed of the node meanwhile, kubelet's heartbeats included. If the
+    /// node has been replaced under its name, it is gone.
+    pub async fn network_condition(&self, node: &Node, has_routes: bool) -> Result<Node, WriteError> {
+        let network = if has_routes { NetworkCondition::RouteCreated } else { NetworkCondition::NoRoute };
+        let metadata = Map::from_iter([("uid".to_owned(), json!(node.uid))]);
+        self.write_status(node, metadata, &NodeStatusPatch { network: Some(network), ..NodeStatusPatch::default() }).await
+    }
+
+    async fn write_status(&self, node: &Node, metadata: Map<String, Value>, patch: &NodeStatusPatch) -> Result<Node, WriteError> {
         self.allowed(node, Ownership::is_managed).await?;
-        let body = Patch::Strategic(addresses_body(node, addresses));
-        let request = nodes().patch_subresource("status", &node.name, &params(), &body);
+        let body = json!({ "metadata": metadata, "status": status::body(patch, Timestamp::now()) });
+        let request = nodes().patch_subresource("status", &node.name, &params(), &Patch::Strategic(body));
         Ok(convert::node(answer::object(&self.client, request).await?))
+    }
+
+    /// The name and the Pod CIDRs of every node, past every cache.
+    pub async fn list_pod_cidrs(&self) -> Result<Vec<(String, Vec<String>)>, WriteError> {
+        Ok(all_pod_cidrs(&self.client).await?)
     }
 
     /// Deletes exactly this node, at exactly this resourceVersion.
@@ -129,12 +150,4 @@ fn taint_body(taint: &Taint) -> Value {
         body.insert("timeAdded".into(), json!(time.to_string()));
     }
     body.into()
-}
-
-/// A strategic merge would merge addresses by their type and mix up two of one type: the list is replaced as a whole.
-fn addresses_body(node: &Node, addresses: &[Address]) -> Value {
-    let replace = json!({ "$patch": "replace" });
-    let entries = addresses.iter().map(|address| json!({ "type": address.kind.as_str(), "address": address.value }));
-    let list: Vec<_> = std::iter::once(replace).chain(entries).collect();
-    json!({ "metadata": identity(&node.uid, &node.resource_version), "status": { "addresses": list } })
 }

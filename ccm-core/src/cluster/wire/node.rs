@@ -1,8 +1,8 @@
-//! A node on the wire, with the fields in use. Images, volumes, capacities and the texts of conditions are not among them.
+//! A node on the wire, with the fields in use. Images, volumes, capacities and the messages of conditions are not among them.
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use super::Meta;
+use super::{Identity, Meta};
 
 /// A node.
 #[derive(Debug, Deserialize)]
@@ -10,6 +10,20 @@ pub struct Node {
     pub metadata: Meta,
     pub spec: Option<Spec>,
     pub status: Option<Status>,
+}
+
+/// A node of which only the Pod CIDRs are read.
+#[derive(Debug, Deserialize)]
+pub struct Claims {
+    pub metadata: Identity,
+    pub spec: Option<PodCidrs>,
+}
+
+/// The Pod CIDRs in `spec`.
+#[derive(Debug, Deserialize)]
+pub struct PodCidrs {
+    #[serde(rename = "podCIDRs")]
+    pub pod_cidrs: Option<Vec<String>>,
 }
 
 /// `spec`.
@@ -49,6 +63,16 @@ pub struct Condition {
     #[serde(rename = "type")]
     pub kind: String,
     pub status: String,
+    pub reason: Option<Reason>,
+}
+
+/// The reasons of conditions that matter; all others are one, and take no memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub enum Reason {
+    RouteCreated,
+    NoRouteCreated,
+    #[serde(other)]
+    Other,
 }
 
 /// An entry of `status.addresses`.

@@ -43,8 +43,7 @@ pub(super) enum Class {
 
 const AUTHENTICATION: Class = Ignored("in this version health and metrics are served without authentication, on loopback");
 const TLS: Class = Ignored("in this version health and metrics are plain HTTP, on loopback; a probe needs scheme: HTTP");
-const ROUTES: Class = Ignored("routes are not part of this version");
-const CIDRS: Class = Ignored("allocating node CIDRs is not part of this version");
+const CIDRS: Class = Ignored("allocating node CIDRs is not part of this version; routes do not depend on this flag");
 const WEBHOOKS: Class = Ignored("there are no webhooks");
 const KLOG: Class = Ignored("lines are written to stderr at once, unbuffered and in one stream");
 const PROFILES: Class = Ignored("profiles are not served");
@@ -82,7 +81,7 @@ pub(super) const FLAGS: &[Flag] = &[
     value("concurrent-node-status-updates", Ignored("--concurrent-node-syncs bounds all concurrent writes of cloud-node-controller"), &["0"]),
     value("concurrent-node-syncs", Honoured, &[]),
     value("concurrent-service-syncs", Honoured, &[]),
-    boolean("configure-cloud-routes", ROUTES, &["false"]),
+    boolean("configure-cloud-routes", Honoured, &[]),
     boolean("contention-profiling", PROFILES, &["false"]),
     value("controller-start-interval", Ignored("controllers start together; they share their watches and look-ups"), &["0", "0s"]),
     value("controllers", Honoured, &[]),
@@ -124,7 +123,7 @@ pub(super) const FLAGS: &[Flag] = &[
     value("requestheader-group-headers", AUTHENTICATION, &[]),
     value("requestheader-uid-headers", AUTHENTICATION, &[]),
     value("requestheader-username-headers", AUTHENTICATION, &[]),
-    value("route-reconciliation-period", ROUTES, &[]),
+    value("route-reconciliation-period", Honoured, &[]),
     value("secure-port", Honoured, &[]),
     value("tls-cert-file", TLS, &[""]),
     value("tls-cipher-suites", TLS, &[]),

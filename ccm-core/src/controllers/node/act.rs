@@ -1,4 +1,4 @@
-//! Carries a plan out: at most two writes to a node, the addresses before everything else, so that the taint goes last. It
+//! Carries a plan out: at most two writes to a node, the status before everything else, so that the taint goes last. It
 //! decides nothing itself: where the node has changed meanwhile it reads it again and has the same answer decided anew.
 #[cfg(test)]
 mod tests;
@@ -40,8 +40,8 @@ pub async fn act(writer: &NodeWriter, metrics: &NodeMetrics, mut observed: Obser
 
 async fn write(writer: &NodeWriter, metrics: &NodeMetrics, node: &Arc<Node>, plan: &Plan) -> Result<Arc<Node>, WriteError> {
     let mut node = Arc::clone(node);
-    if let Some(addresses) = &plan.addresses {
-        node = Arc::new(writer.patch_addresses(&node, addresses).await?);
+    if !plan.status.is_empty() {
+        node = Arc::new(writer.patch_status(&node, &plan.status).await?);
         metrics.writes.inc();
     }
     if !plan.patch.is_empty() {

@@ -8,11 +8,11 @@ pub use labels::Discarded;
 
 use super::observe::Observed;
 use crate::cluster::events::Grade;
-use crate::cluster::patch::NodePatch;
+use crate::cluster::patch::{NetworkCondition, NodePatch, NodeStatusPatch};
 use crate::model::instance::{Instance, InstanceState, Lookup};
-use crate::model::node::{Address, Node};
+use crate::model::node::{NetworkUnavailable, Node};
 use crate::model::ownership::Ownership;
-use crate::model::provider_info::ProviderInfo;
+use crate::model::provider_info::{Capability, ProviderInfo};
 use crate::names::{annotations, events, taints};
 use crate::provider::Priority;
 
@@ -21,8 +21,8 @@ use crate::provider::Priority;
 pub struct Plan {
     /// Ask the provider, then decide again.
     pub look_up: Option<Priority>,
-    /// First write: the addresses in the node's status.
-    pub addresses: Option<Vec<Address>>,
+    /// First write: the node's status.
+    pub status: NodeStatusPatch,
     /// Second write: everything else.
     pub patch: NodePatch,
     /// Whether the second write ends the node's initialisation.
@@ -104,7 +104,7 @@ impl Refusal {
 impl Plan {
     /// Whether there is anything to write.
     pub fn writes(&self) -> bool {
-        self.addresses.is_some() || !self.patch.is_empty()
+        !self.status.is_empty() || !self.patch.is_empty()
     }
 
     /// Whether there is nothing to do, say or come back for.
@@ -131,7 +131,7 @@ pub fn decide(observed: &Observed) -> Plan {
         None if node.is_uninitialized() => Plan::ask(Priority::Initialize),
         None if observed.refresh => Plan::ask(Priority::Refresh),
         None => Plan { patch: labels::reconciled(node, None), ..Plan::default() },
-        Some(lookup) => answered(node, &observed.provider, lookup),
+        Some(lookup) => answered(observed, lookup),
     }
 }
 
@@ -144,9 +144,9 @@ fn is_concerned(node: &Node, provider: &ProviderInfo) -> bool {
     }
 }
 
-fn answered(node: &Node, provider: &ProviderInfo, lookup: &Lookup) -> Plan {
+fn answered(observed: &Observed, lookup: &Lookup) -> Plan {
     let mut plan = match lookup {
-        Lookup::Found(instance) => found(node, provider, instance),
+        Lookup::Found(instance) => found(observed, instance),
         Lookup::NotMine(_) => return Plan::default(),
         // The cloud may not show a new machine yet.
         Lookup::NotFound => Plan::again(Again::BackOff),
@@ -156,18 +156,19 @@ fn answered(node: &Node, provider: &ProviderInfo, lookup: &Lookup) -> Plan {
             Plan { remarks, ..Plan::again(Again::Slowly) }
         }
     };
-    if !node.is_uninitialized() {
+    if !observed.node.is_uninitialized() {
         // The next refresh comes anyway; whether the machine is gone is the lifecycle controller's business.
         plan.again = Again::No;
     }
     plan
 }
 
-fn found(node: &Node, provider: &ProviderInfo, instance: &Instance) -> Plan {
+fn found(observed: &Observed, instance: &Instance) -> Plan {
+    let (node, provider) = (&*observed.node, &*observed.provider);
     let planned = match node.is_uninitialized() {
         // A record of a deleted machine is not this node's: a new machine of the same name will show up.
         true if instance.state == InstanceState::Deleted => Ok(Plan::again(Again::BackOff)),
-        true => initialize(node, provider, instance),
+        true => initialize(observed, instance),
         false => refresh(node, provider, instance),
     };
     let mut plan = planned.unwrap_or_else(|refusal| Plan { remarks: vec![refusal.remark()], ..Plan::again(Again::BackOff) });
@@ -175,13 +176,14 @@ fn found(node: &Node, provider: &ProviderInfo, instance: &Instance) -> Plan {
     plan
 }
 
-fn initialize(node: &Node, provider: &ProviderInfo, instance: &Instance) -> Result<Plan, Refusal> {
-    let provider_id = provider_id(node, provider, instance)?;
-    let addresses = addresses::changed(node, instance)?;
+fn initialize(observed: &Observed, instance: &Instance) -> Result<Plan, Refusal> {
+    let node = &*observed.node;
+    let provider_id = provider_id(node, &observed.provider, instance)?;
+    let status = NodeStatusPatch { addresses: addresses::changed(node, instance)?, network: network(observed) };
     let initial = labels::initial(node, instance);
     let taints = node.taints.iter().filter(|taint| taint.key != taints::UNINITIALIZED).cloned().collect();
     let patch = NodePatch { provider_id, taints: Some(taints), ..initial.patch };
-    Ok(Plan { addresses, patch, initializes: true, discarded: initial.discarded, ..Plan::default() })
+    Ok(Plan { status, patch, initializes: true, discarded: initial.discarded, ..Plan::default() })
 }
 
 fn refresh(node: &Node, provider: &ProviderInfo, instance: &Instance) -> Result<Plan, Refusal> {
@@ -192,7 +194,19 @@ fn refresh(node: &Node, provider: &ProviderInfo, instance: &Instance) -> Result<
         Err(error) => (None, Some(Refusal::from(error).remark())),
     };
     let remarks = labels::drift(node, instance).into_iter().chain(refusal).collect();
-    Ok(Plan { addresses, patch: labels::reconciled(node, Some(instance)), remarks, ..Plan::default() })
+    let status = NodeStatusPatch { addresses, network: None };
+    Ok(Plan { status, patch: labels::reconciled(node, Some(instance)), remarks, ..Plan::default() })
+}
+
+/// Where node-route-controller runs, a node that is initialised has no network until its routes exist. What the condition says
+/// already of routes, or of a network that is not available, stays.
+fn network(observed: &Observed) -> Option<NetworkCondition> {
+    let is_unset = match observed.node.network_unavailable {
+        NetworkUnavailable::Absent | NetworkUnavailable::NotForAnotherReason => true,
+        NetworkUnavailable::RouteCreated | NetworkUnavailable::NoRouteCreated | NetworkUnavailable::ForAnotherReason => false,
+    };
+    let waits = observed.configures_routes && observed.provider.capabilities.contains(&Capability::Routes) && is_unset;
+    waits.then_some(NetworkCondition::NoRouteYet)
 }
 
 /// The providerID to write, if the node has none yet.

@@ -13,6 +13,8 @@ pub struct Observed {
     pub node: Arc<Node>,
     /// Who the provider is.
     pub provider: Arc<ProviderInfo>,
+    /// Whether node-route-controller configures routes, if the provider serves them.
+    pub configures_routes: bool,
     /// Whether the periodic refresh is due; without it an initialised node causes no look-up.
     pub refresh: bool,
     /// The provider's answer; `None` as long as nobody has asked.

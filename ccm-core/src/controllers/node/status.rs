@@ -115,6 +115,6 @@ fn addresses(node: &Node) -> String {
 }
 
 fn changes(plan: &Plan) -> String {
-    let addresses = plan.addresses.iter().map(|_| "addresses");
+    let addresses = plan.status.addresses.iter().map(|_| "addresses");
     addresses.chain(plan.patch.labels.keys().map(String::as_str)).collect::<Vec<_>>().join(",")
 }

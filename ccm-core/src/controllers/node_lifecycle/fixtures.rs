@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::model::instance::{Answer, Instance, InstanceState, Lookup};
-use crate::model::node::{Node, Ready, Taint};
+use crate::model::node::{NetworkUnavailable, Node, Ready, Taint};
 use crate::model::provider_info::{Limits, ProviderInfo};
 use crate::names;
 
@@ -33,6 +33,7 @@ pub fn node(name: &str, zone: &str) -> Node {
         ready: Ready::Unknown,
         conditions: Vec::new(),
         pod_cidrs: Vec::new(),
+        network_unavailable: NetworkUnavailable::Absent,
         addresses: Vec::new(),
         system_uuid: None,
     }

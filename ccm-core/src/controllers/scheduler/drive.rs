@@ -1,10 +1,10 @@
 //! The loop around a [`Scheduler`]: it hears what may have changed, begins what is due, and follows what has ended. Every controller
 //! that works object by object runs in it.
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::fmt::Display;
 use std::time::Instant;
 
-use tokio::task::{Id, JoinError, JoinSet};
+use tokio::task::{Id, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use super::{Answered, Key, Priority, Scheduler};
@@ -90,7 +90,7 @@ fn look<C: Keyed>(controller: &mut C, scheduler: &mut Scheduler<C::Priority>, no
     }
 }
 
-fn begin<C: Keyed>(controller: &mut C, scheduler: &mut Scheduler<C::Priority>, tasks: &mut Tasks<C::Outcome>, now: Instant) {
+fn begin<C: Keyed>(controller: &mut C, scheduler: &mut Scheduler<C::Priority>, tasks: &mut Tasks<Key, C::Outcome>, now: Instant) {
     let limit = controller.limit();
     if limit == 0 {
         return;
@@ -109,37 +109,37 @@ fn begin<C: Keyed>(controller: &mut C, scheduler: &mut Scheduler<C::Priority>, t
 }
 
 /// The work that runs, each piece with its key.
-struct Tasks<O> {
+pub struct Tasks<K, O> {
     tasks: JoinSet<O>,
-    keys: HashMap<Id, Key>,
+    keys: HashMap<Id, K>,
 }
 
-impl<O> Default for Tasks<O> {
+impl<K, O> Default for Tasks<K, O> {
     fn default() -> Self {
         Self { tasks: JoinSet::new(), keys: HashMap::new() }
     }
 }
 
-impl<O: Send + 'static> Tasks<O> {
-    fn start(&mut self, key: Key, work: impl Future<Output = O> + Send + 'static) {
+impl<K: Display, O: Send + 'static> Tasks<K, O> {
+    /// Begins a piece of work.
+    pub fn start(&mut self, key: K, work: impl Future<Output = O> + Send + 'static) {
         let id = self.tasks.spawn(work).id();
         self.keys.insert(id, key);
     }
 
-    /// The next that ends, and how; `None` where nothing runs.
-    async fn next(&mut self) -> Option<(Key, Option<O>)> {
-        let (id, outcome) = match self.tasks.join_next_with_id().await? {
-            Ok((id, outcome)) => (id, Some(outcome)),
-            Err(error) => (error.id(), self.panicked(&error)),
-        };
-        let key = self.keys.remove(&id).unwrap_or_else(|| Arc::from(""));
-        Some((key, outcome))
-    }
-
-    fn panicked(&self, error: &JoinError) -> Option<O> {
-        let key = self.keys.get(&error.id()).map_or("", AsRef::as_ref);
-        tracing::error!(key, %error, "work on an object panicked; it is retried after a pause");
-        None
+    /// The next that ends, and how, `None` if by a panic; `None` where nothing runs.
+    pub async fn next(&mut self) -> Option<(K, Option<O>)> {
+        loop {
+            let (id, outcome) = match self.tasks.join_next_with_id().await? {
+                Ok((id, outcome)) => (id, Ok(outcome)),
+                Err(error) => (error.id(), Err(error)),
+            };
+            let Some(key) = self.keys.remove(&id) else { continue };
+            let outcome = outcome.inspect_err(|error| {
+                tracing::error!(%key, %error, "work on an object panicked; it is retried after a pause");
+            });
+            return Some((key, outcome.ok()));
+        }
     }
 }
 

@@ -1,6 +1,8 @@
 //! The pause that a cloud's rate limit asks of all calls. After it one call probes, until one is answered. Pure: time is an argument.
 use std::time::{Duration, Instant};
 
+pub mod report;
+
 /// The shortest pause, whatever the cloud says,
 const SHORTEST: Duration = Duration::from_millis(100);
 /// the first where it does not say; it doubles with each refusal

@@ -107,7 +107,8 @@ impl Reader<'_> {
     }
 }
 
-fn address_type(wire: &v1::NodeAddress) -> Option<AddressType> {
+/// None if it is not set, or not one that this core knows.
+pub(super) fn address_type(wire: &v1::NodeAddress) -> Option<AddressType> {
     match v1::NodeAddressType::try_from(wire.r#type).ok()? {
         v1::NodeAddressType::Unspecified => None,
         v1::NodeAddressType::Hostname => Some(AddressType::Hostname),

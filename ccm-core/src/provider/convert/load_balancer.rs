@@ -2,7 +2,6 @@
 //! would refuse is left out, with a warning.
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
-use std::time::Duration;
 
 use ccm_proto::v1;
 use v1::ensure_load_balancer_deleted_response::Outcome as DeleteOutcome;
@@ -11,7 +10,7 @@ use v1::plan_load_balancer_response::Outcome as PlanOutcome;
 use v1::update_load_balancer_response::Outcome as UpdateOutcome;
 
 use super::reader::Reader;
-use super::{invalid, syntax};
+use super::{invalid, poll_after, syntax};
 use crate::model::load_balancer::{
     Ensured, Extras, Ingress, IngressAddress, IpMode, LoadBalancerStatus, OwnedLoadBalancer, Planned, PortStatus, Progress,
     Protocol,
@@ -23,10 +22,6 @@ use crate::provider::classify::shorten;
 #[cfg(test)]
 mod tests;
 
-/// When to ask again where the provider does not say.
-const POLL_AFTER: Duration = Duration::from_secs(5);
-/// The shortest and the longest time that a provider may say.
-const POLL_RANGE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_hours(1));
 /// The annotations of the core itself begin so.
 const OWN_ANNOTATIONS: &str = "ccm-core.dev/";
 /// The longest value of an annotation, in bytes; all of an object's together may have 256 KiB.
@@ -110,9 +105,7 @@ fn no_outcome() -> ProviderError {
 }
 
 fn in_progress<T>(wire: &v1::InProgress) -> Progress<T> {
-    let said = wire.poll_after.and_then(|it| Duration::try_from(it).ok());
-    let poll_after = said.unwrap_or(POLL_AFTER).clamp(POLL_RANGE.0, POLL_RANGE.1);
-    Progress::InProgress { poll_after, message: shorten(&wire.message).to_owned() }
+    Progress::InProgress { poll_after: poll_after(wire), message: shorten(&wire.message).to_owned() }
 }
 
 fn elsewhere<T>(wire: &v1::ImplementedElsewhere) -> Progress<T> {

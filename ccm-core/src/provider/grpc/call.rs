@@ -2,11 +2,14 @@
 use std::time::{Duration, Instant};
 
 use tonic::metadata::MetadataValue;
-use tonic::{Code, Request, Response, Status};
+use tonic::{Code, Request, Response, Status, Streaming};
 use uuid::Uuid;
 
 use super::{Connection, Deadlines};
 use crate::provider::classify;
+
+/// The most items of one list: twice the routes of 50,000 nodes with two Pod CIDRs each.
+pub const MAX_LISTED: usize = 200_000;
 
 /// The methods that the core calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +36,12 @@ pub enum Method {
     PlanLoadBalancer,
     /// `LoadBalancers.ListLoadBalancers`; read to its end within the deadline.
     ListLoadBalancers,
+    /// `Routes.ListRoutes`; read to its end within the deadline.
+    ListRoutes,
+    /// `Routes.CreateRoutes`.
+    CreateRoutes,
+    /// `Routes.DeleteRoutes`.
+    DeleteRoutes,
 }
 
 impl Method {
@@ -50,6 +59,9 @@ impl Method {
             Self::PutNodeSet => "PutNodeSet",
             Self::PlanLoadBalancer => "PlanLoadBalancer",
             Self::ListLoadBalancers => "ListLoadBalancers",
+            Self::ListRoutes => "ListRoutes",
+            Self::CreateRoutes => "CreateRoutes",
+            Self::DeleteRoutes => "DeleteRoutes",
         }
     }
 
@@ -61,15 +73,19 @@ impl Method {
     const fn deadline(self, deadlines: &Deadlines) -> Duration {
         match self {
             Self::GetProviderInfo => deadlines.handshake,
-            Self::EnsureLoadBalancer | Self::UpdateLoadBalancer | Self::EnsureLoadBalancerDeleted | Self::PutNodeSet => {
-                deadlines.mutation
-            }
+            Self::EnsureLoadBalancer
+            | Self::UpdateLoadBalancer
+            | Self::EnsureLoadBalancerDeleted
+            | Self::PutNodeSet
+            | Self::CreateRoutes
+            | Self::DeleteRoutes => deadlines.mutation,
             Self::Lead
             | Self::BatchGetInstances
             | Self::WatchInstances
             | Self::GetZone
             | Self::PlanLoadBalancer
-            | Self::ListLoadBalancers => deadlines.read,
+            | Self::ListLoadBalancers
+            | Self::ListRoutes => deadlines.read,
         }
     }
 }
@@ -120,6 +136,36 @@ impl Connection {
         };
         self.note_end(method, &ids, started.elapsed(), answer.as_ref().err());
         answer
+    }
+
+    /// Makes one call that answers a stream, and reads it to its end within the method's deadline. A stream that breaks off is an
+    /// error, and so is one with more than [`MAX_LISTED`] items; `items` says how many a message has.
+    pub async fn collect<T, M, F>(
+        &self,
+        method: Method,
+        message: T,
+        items: impl Fn(&M) -> usize,
+        open: impl FnOnce(Request<T>) -> F,
+    ) -> Result<Vec<M>, Status>
+    where
+        F: Future<Output = Result<Response<Streaming<M>>, Status>>,
+    {
+        self.call(method, message, |request| async move {
+            let mut stream = open(request).await?.into_inner();
+            let (mut messages, mut listed) = (Vec::new(), 0);
+            while let Some(message) = stream.message().await? {
+                listed += items(&message);
+                if listed > MAX_LISTED {
+                    let name = method.as_str();
+                    return Err(Status::internal(format!(
+                        "the provider's answer is not valid: {name} lists more than {MAX_LISTED}"
+                    )));
+                }
+                messages.push(message);
+            }
+            Ok(Response::new(messages))
+        })
+        .await
     }
 
     fn note_end(&self, method: Method, ids: &Ids, elapsed: Duration, status: Option<&Status>) {

@@ -30,7 +30,7 @@ pub async fn shake(connection: &Connection, config: &SessionConfig) -> Result<Pr
 fn request(config: &SessionConfig) -> v1::GetProviderInfoRequest {
     let cluster = &config.cluster;
     v1::GetProviderInfoRequest {
-        cluster: Some(v1::ClusterRef { name: cluster.name.clone(), uid: cluster.uid.clone() }),
+        cluster: Some(cluster.reference()),
         pod_cidrs: cluster.pod_cidrs.clone(),
         service_cidrs: cluster.service_cidrs.clone(),
         core_version: config.core_version.clone(),

@@ -12,11 +12,14 @@ use crate::cluster::state::TermStore;
 use crate::controllers::NodeContext;
 use crate::controllers::node::{self, NodeConfig};
 use crate::controllers::node_lifecycle::{self, LifecycleConfig};
+use crate::controllers::route::{self, RouteConfig, RouteContext};
 use crate::controllers::service::decide::Classes;
 use crate::controllers::service::{self, ServiceConfig, ServiceContext};
 use crate::controllers::unmanaged;
+use crate::model::provider_info::{Capability, ProviderInfo};
 use crate::names;
 use crate::runtime::supervisor::Supervisor;
+use crate::telemetry::health::Check;
 use crate::telemetry::term::TermReports;
 
 /// The tasks of one term.
@@ -61,7 +64,8 @@ impl Tenures {
         tasks.assist("rate-limit-report", stop, report);
         let unmanaged = unmanaged::run(nodes.clone(), self.wires.events.clone(), tasks.reports.nodes.clone());
         tasks.assist("unmanaged-nodes", stop, unmanaged);
-        // First, so that it knows a first installation from one whose nodes carry our annotation already.
+        self.start_routes(&nodes, &store, &mut tasks, stop);
+        // First of the node controllers, so that it knows a first installation from one whose nodes carry our annotation already.
         if self.parts.config.controllers.runs(names::controllers::NODE_LIFECYCLE) {
             let context = self.context(names::controllers::NODE_LIFECYCLE, &nodes, &mut tasks);
             let lifecycle = node_lifecycle::run(context, store, self.lifecycle_config(), stop.clone());
@@ -93,6 +97,60 @@ impl Tenures {
             metrics: tasks.reports.nodes.clone(),
             health: tasks.reports.health.clone(),
             cloud: tasks.reports.cloud.clone(),
+        }
+    }
+
+    fn start_routes(&self, nodes: &Nodes, store: &TermStore, tasks: &mut Running, stop: &CancellationToken) {
+        let config = &self.parts.config;
+        if !config.controllers.runs(names::controllers::ROUTE) || !config.routes.configure {
+            return;
+        }
+        if !config.configures_routes() {
+            return self.miss_cluster_cidr(tasks);
+        }
+        let context = self.route_context(nodes, store, tasks);
+        tasks.control("route", route::run(context, self.route_config(), stop.clone()));
+    }
+
+    /// Upstream exits here. A provider that serves no routes would not miss them either.
+    fn miss_cluster_cidr(&self, tasks: &Running) {
+        let message =
+            "node-route-controller does not run: set --cluster-cidr to the Pods' CIDRs, or --configure-cloud-routes=false";
+        let serves = |info: &Arc<ProviderInfo>| info.capabilities.contains(&Capability::Routes);
+        if self.wires.handle.state().borrow().ready().is_some_and(serves) {
+            tracing::warn!("{message}");
+            tasks.reports.health.set(names::controllers::ROUTE, Check::Warning(message.to_owned()));
+        } else {
+            tracing::info!("{message}");
+        }
+    }
+
+    fn route_context(&self, nodes: &Nodes, store: &TermStore, tasks: &mut Running) -> RouteContext {
+        let client = self.parts.client.clone();
+        let (events, writer) =
+            Events::start(client.clone(), self.parts.clients.presence.clone(), names::ROUTE_EVENT_SOURCE, &self.parts.identity);
+        tasks.writers.spawn("route-events", writer);
+        RouteContext {
+            nodes: nodes.clone(),
+            writer: NodeWriter::new(client, self.gate.clone()),
+            events,
+            routes: Arc::new(self.wires.handle.routes()),
+            identity: Arc::new(self.wires.handle.clone()),
+            provider: self.wires.handle.state(),
+            store: store.clone(),
+            metrics: tasks.reports.routes.clone(),
+            health: tasks.reports.health.clone(),
+            cloud: tasks.reports.cloud.clone(),
+        }
+    }
+
+    fn route_config(&self) -> RouteConfig {
+        let routes = &self.parts.config.routes;
+        RouteConfig {
+            cluster_cidrs: self.parts.config.kubernetes.cluster_cidrs.clone(),
+            reconciliation_period: routes.reconciliation_period,
+            deletion_window: routes.deletion_window,
+            deletion_fraction: routes.deletion_fraction,
         }
     }
 
@@ -129,7 +187,11 @@ impl Tenures {
 
     fn node_config(&self) -> NodeConfig {
         let nodes = &self.parts.config.nodes;
-        NodeConfig { status_update_frequency: nodes.status_update_frequency, concurrent_writes: nodes.concurrent_syncs }
+        NodeConfig {
+            status_update_frequency: nodes.status_update_frequency,
+            concurrent_writes: nodes.concurrent_syncs,
+            configures_routes: self.parts.config.configures_routes(),
+        }
     }
 
     fn lifecycle_config(&self) -> LifecycleConfig {

@@ -9,13 +9,13 @@ use parking_lot::Mutex;
 use tokio::sync::broadcast;
 use tokio_stream::wrappers::BroadcastStream;
 
-use super::{Script, status_of};
+use super::{FakeRoutes, Script, status_of};
 use crate::context::{CallContext, LeaderContext};
 use crate::error::ProviderError;
 use crate::instances::{AddSshKeys, Instances, Lookup, WatchInstances, WithoutCurrentNodeName};
 use crate::load_balancers::{ListLoadBalancers, LoadBalancers, PlanLoadBalancers};
 use crate::parts::Parts;
-use crate::provider::{Description, Progress, Provider, Result, Routes, VolumeLookup, Volumes, ZoneTarget, Zones};
+use crate::provider::{Description, Progress, Provider, Result, VolumeLookup, Volumes, ZoneTarget, Zones};
 
 /// A provider named `fake` with providerIDs `fake://NAME`. Clones share everything.
 #[derive(Clone)]
@@ -115,7 +115,7 @@ impl Provider for FakeProvider {
             parts = parts.zones(Arc::new(part.clone()));
         }
         if let Some(part) = &self.routes {
-            parts = parts.routes(Arc::new(part.clone()));
+            parts = part.serve_with(parts);
         }
         if let Some(part) = &self.volumes {
             parts = parts.volumes(Arc::new(part.clone()));
@@ -307,38 +307,6 @@ impl ListLoadBalancers for FakeLoadBalancers {
             Some(script) => script.call(()).await,
             None => Err(ProviderError::not_implemented("ListLoadBalancers")),
         }
-    }
-}
-
-/// Routes: an empty table unless scripted.
-#[derive(Clone)]
-pub struct FakeRoutes {
-    /// Answers `list`.
-    pub list: Script<(), Result<Vec<v1::Route>>>,
-    /// Answers `create`: name hint and route.
-    pub create: Script<(String, v1::Route), Result<Progress<()>>>,
-    /// Answers `delete`.
-    pub delete: Script<v1::Route, Result<Progress<()>>>,
-}
-
-impl Default for FakeRoutes {
-    fn default() -> Self {
-        let done = || Ok(Progress::Done(()));
-        let create = Script::new(move |_| done());
-        Self { list: Script::new(|()| Ok(Vec::new())), create, delete: Script::new(move |_| done()) }
-    }
-}
-
-#[async_trait]
-impl Routes for FakeRoutes {
-    async fn list(&self, _: &CallContext) -> Result<Vec<v1::Route>> {
-        self.list.call(()).await
-    }
-    async fn create(&self, _: &CallContext, name_hint: &str, route: &v1::Route) -> Result<Progress<()>> {
-        self.create.call((name_hint.to_owned(), route.clone())).await
-    }
-    async fn delete(&self, _: &CallContext, route: &v1::Route) -> Result<Progress<()>> {
-        self.delete.call(route.clone()).await
     }
 }
 

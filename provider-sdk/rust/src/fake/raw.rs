@@ -12,12 +12,14 @@ use crate::endpoint::Endpoint;
 use crate::error::ProviderError;
 
 pub use load_balancers::RawLoadBalancers;
+pub use routes::RawRoutes;
 
 mod load_balancers;
+mod routes;
 
 type Answer<T> = Result<T, Status>;
 
-/// A scripted server of Identity, Instances and LoadBalancers. Clones share the scripts.
+/// A scripted server of Identity, Instances, LoadBalancers and Routes. Clones share the scripts.
 #[derive(Clone)]
 pub struct RawServer {
     /// Answers the handshake.
@@ -28,6 +30,8 @@ pub struct RawServer {
     pub batch: Script<v1::BatchGetInstancesRequest, Answer<v1::BatchGetInstancesResponse>>,
     /// Answers about load balancers.
     pub load_balancers: RawLoadBalancers,
+    /// Answers about routes.
+    pub routes: RawRoutes,
 }
 
 impl Default for RawServer {
@@ -41,6 +45,7 @@ impl Default for RawServer {
                 Ok(v1::BatchGetInstancesResponse { results })
             }),
             load_balancers: RawLoadBalancers::default(),
+            routes: RawRoutes::default(),
         }
     }
 }
@@ -75,7 +80,8 @@ impl RawServer {
         let server = tonic::transport::Server::builder()
             .add_service(v1::identity_server::IdentityServer::new(self.clone()))
             .add_service(v1::instances_server::InstancesServer::new(self.clone()))
-            .add_service(self.load_balancers.clone().server());
+            .add_service(self.load_balancers.clone().server())
+            .add_service(self.routes.clone().server());
         Ok(Serving::spawn(endpoint.clone(), |stop| server.serve_with_incoming_shutdown(incoming, stop.cancelled_owned())))
     }
 }

@@ -1,61 +1,47 @@
 //! The service Routes: each route of a batch is a mutation of its own, serialised by its destination.
-use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use ccm_proto::v1;
-use ccm_proto::v1::route_result::Outcome;
 use futures::future::join_all;
 use futures::stream::{self, BoxStream, StreamExt as _};
-use tonic::{Code, Request, Response, Status};
+use tokio::sync::Semaphore;
+use tonic::{Request, Response, Status};
 
 use super::call::Kind;
-use super::{Shared, nonempty, required, required_cluster};
+use super::{Shared, required_cluster};
 use crate::context::CallContext;
 use crate::error::ProviderError;
 use crate::leadership::Licence;
 use crate::mutations::{Mutation, Mutations};
-use crate::provider::{Progress, Result, Routes};
+use crate::parts::RoutesPart;
+use crate::provider::{Progress, Result};
+use crate::routes::{NewRoute, RouteList};
+use change::{Change, Made, Verb};
+use items::Item;
+
+mod answers;
+mod change;
+mod items;
 
 /// The most items of one batch, unless the provider says otherwise.
 const DEFAULT_BATCH: u32 = 100;
 /// Routes in one message of a list.
 const ROUTES_PER_MESSAGE: usize = 500;
+/// The calls at once for what of a batch had to wait, where the cloud takes batches.
+const DEFAULT_CONCURRENCY: usize = 16;
 
 /// Routes, for any provider.
 pub(super) struct Service {
     shared: Arc<Shared>,
-    changes: Arc<Mutations<Change, ()>>,
+    changes: Arc<Mutations<Change, Made>>,
 }
 
-/// What tells one change of a route from another.
-#[derive(Clone, PartialEq)]
-struct Change {
+/// A batch whose caller leads.
+struct Batch {
     verb: Verb,
-    epoch: u64,
-    name_hint: String,
-    route: v1::Route,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Verb {
-    Create,
-    Delete,
-}
-
-impl Verb {
-    const fn method(self) -> &'static str {
-        match self {
-            Self::Create => "CreateRoutes",
-            Self::Delete => "DeleteRoutes",
-        }
-    }
-}
-
-/// An item of either batch.
-struct Item {
-    key: String,
-    name_hint: String,
-    route: Option<v1::Route>,
+    ctx: CallContext,
+    licence: Licence,
 }
 
 impl Service {
@@ -63,17 +49,23 @@ impl Service {
         Self { shared: Arc::clone(shared), changes: Arc::new(Mutations::new(shared.running.clone())) }
     }
 
-    fn part(&self, method: &str) -> Result<Arc<dyn Routes>> {
-        self.shared.part(v1::Capability::Routes, method, |parts| parts.routes)
+    fn part(&self, method: &str) -> Result<RoutesPart> {
+        let parts = self.shared.parts();
+        let part = if parts.serves(v1::Capability::Routes) { parts.routes } else { None };
+        part.ok_or_else(|| ProviderError::not_implemented(method))
     }
 
     async fn list(&self, ctx: CallContext, request: v1::ListRoutesRequest) -> Result<Table> {
-        let routes = self.part("ListRoutes")?;
+        let part = self.part("ListRoutes")?;
         let ctx = ctx.for_cluster(required_cluster(request.cluster)?);
-        let routes = routes.list(&ctx).await?;
-        let messages: Vec<_> =
-            routes.chunks(ROUTES_PER_MESSAGE).map(|part| Ok(v1::ListRoutesResponse { routes: part.to_vec() })).collect();
-        Ok(stream::iter(messages).boxed())
+        let mut list = part.list(&ctx).await?;
+        answers::check(&list, SystemTime::now())?;
+        let broken = match self.shared.parts().intercept {
+            Some(intercept) => intercept.routes_listed(&ctx, &mut list),
+            None => None,
+        };
+        let messages = messages(&list).into_iter().map(Ok).chain(broken.map(|error| Err(error.into())));
+        Ok(stream::iter(messages.collect::<Vec<_>>()).boxed())
     }
 
     async fn change(
@@ -83,67 +75,94 @@ impl Service {
         (cluster, leadership): (Option<v1::ClusterRef>, Option<v1::Leadership>),
         items: Vec<Item>,
     ) -> Result<Vec<v1::RouteResult>> {
-        let routes = self.part(verb.method())?;
-        validate(&items, self.shared.provider.describe().limits.max_batch_size.unwrap_or(DEFAULT_BATCH))?;
+        let part = self.part(verb.method())?;
+        let limit = self.shared.provider.describe().limits.max_batch_size.unwrap_or(DEFAULT_BATCH);
+        let routes = items::checked(verb, items, limit)?;
         let cluster = required_cluster(cluster)?;
         let licence = self.shared.leadership.admit(leadership.as_ref(), Some(&cluster))?;
-        let ctx = ctx.for_cluster(cluster);
-        Ok(join_all(items.into_iter().map(|item| self.change_one(verb, &routes, &ctx, &licence, item))).await)
+        let batch = Batch { verb, ctx: ctx.for_cluster(cluster), licence };
+        let outcomes = self.change_all(&part, &batch, routes).await;
+        answers::results(outcomes)
     }
 
-    async fn change_one(
+    async fn change_all(
         &self,
-        verb: Verb,
-        routes: &Arc<dyn Routes>,
-        ctx: &CallContext,
-        licence: &Licence,
-        item: Item,
-    ) -> v1::RouteResult {
-        let Item { key, name_hint, route } = item;
-        let change = Change { verb, epoch: licence.epoch, name_hint, route: route.unwrap_or_default() };
-        let mutation = Mutation {
-            key: format!("route/{}", change.route.destination_cidr),
-            method: verb.method(),
-            request: change.clone(),
-            answer_by: ctx.answer_by(),
-            lost: licence.lost.clone(),
-        };
-        let ctx = ctx.clone().led(licence.epoch, licence.lost.clone());
-        let work = apply(Arc::clone(routes), ctx, change);
-        let outcome = match self.changes.run(mutation, work).await {
-            Ok(Progress::Done(())) => Outcome::Done(v1::RouteDone {}),
-            Ok(Progress::InProgress(progress)) => Outcome::InProgress(progress),
-            Ok(Progress::ImplementedElsewhere(_)) => {
-                Outcome::Error(ProviderError::internal("routes cannot be implemented elsewhere").into())
-            }
-            Err(error) => Outcome::Error(error.into()),
-        };
-        v1::RouteResult { key, outcome: Some(outcome) }
-    }
-}
-
-async fn apply(routes: Arc<dyn Routes>, ctx: CallContext, change: Change) -> Result<Progress<()>> {
-    match change.verb {
-        Verb::Create => routes.create(&ctx, &change.name_hint, &change.route).await,
-        Verb::Delete => routes.delete(&ctx, &change.route).await,
-    }
-}
-
-fn validate(items: &[Item], limit: u32) -> Result<()> {
-    if items.len() > limit as usize {
-        let message = format!("items: {} are more than the {limit} that one batch may have", items.len());
-        return Err(ProviderError::new(Code::InvalidArgument, v1::ErrorReason::BatchTooLarge, message));
-    }
-    let mut keys = HashSet::new();
-    for (at, item) in items.iter().enumerate() {
-        let field = format!("items[{at}].key");
-        if !keys.insert(nonempty(&field, &item.key)?) {
-            return Err(ProviderError::invalid_request(&field, format!("{} comes twice", item.key)));
+        part: &RoutesPart,
+        batch: &Batch,
+        routes: Vec<(String, NewRoute)>,
+    ) -> Vec<(String, Result<Progress<Made>>)> {
+        let changes: Vec<_> = routes.into_iter().map(|(key, new)| (key, batch.change(new))).collect();
+        if let RoutesPart::Batches(_) = part {
+            let begun: Vec<_> = changes.iter().map(|(_, change)| change.clone()).collect();
+            self.begin_together(part, batch, &begun);
         }
-        let route = required(&format!("items[{at}].route"), item.route.as_ref())?;
-        nonempty(&format!("items[{at}].route.destination_cidr"), &route.destination_cidr)?;
+        let places = Arc::new(Semaphore::new(part.concurrency()));
+        join_all(changes.into_iter().map(|(key, change)| async {
+            let work = one(part.clone(), batch.led(), change.clone(), Arc::clone(&places));
+            (key, self.changes.run(batch.mutation(change), work).await)
+        }))
+        .await
     }
-    Ok(())
+
+    /// Begins in one call of the cloud what of the batch can begin now.
+    fn begin_together(&self, part: &RoutesPart, batch: &Batch, changes: &[Change]) {
+        let requests = changes.iter().map(|change| (change.key(), change.clone())).collect();
+        self.changes.begin_together(batch.verb.method(), &batch.licence.lost, requests, |positions| {
+            let begun: Vec<_> = positions.iter().filter_map(|at| changes.get(*at).cloned()).collect();
+            let (part, ctx, verb) = (part.clone(), batch.led(), batch.verb);
+            async move { change::together(&part, &ctx, verb, begun).await }
+        });
+    }
+}
+
+impl Batch {
+    fn change(&self, new: NewRoute) -> Change {
+        Change { verb: self.verb, epoch: self.licence.epoch, new }
+    }
+
+    fn mutation(&self, request: Change) -> Mutation<Change> {
+        Mutation {
+            key: request.key(),
+            method: self.verb.method(),
+            request,
+            answer_by: self.ctx.answer_by(),
+            lost: self.licence.lost.clone(),
+        }
+    }
+
+    /// The call as its work sees it.
+    fn led(&self) -> CallContext {
+        self.ctx.clone().led(self.licence.epoch, self.licence.lost.clone())
+    }
+}
+
+/// Changes one route, once there is a place for it.
+async fn one(part: RoutesPart, ctx: CallContext, change: Change, places: Arc<Semaphore>) -> Result<Progress<Made>> {
+    // Nobody closes the semaphore.
+    let _place = places.acquire().await.ok();
+    change::alone(&part, &ctx, change).await
+}
+
+fn messages(list: &RouteList) -> Vec<v1::ListRoutesResponse> {
+    let observed_at = list.read_at.map(Into::into);
+    list.routes.chunks(ROUTES_PER_MESSAGE).map(|part| v1::ListRoutesResponse { routes: part.to_vec(), observed_at }).collect()
+}
+
+impl RoutesPart {
+    async fn list(&self, ctx: &CallContext) -> Result<RouteList> {
+        match self {
+            Self::Single(part) => part.list(ctx).await,
+            Self::Batches(part) => part.list(ctx).await,
+        }
+    }
+
+    /// How many calls there are at once for one batch. What of a batch had to wait is a call of its own.
+    fn concurrency(&self) -> usize {
+        match self {
+            Self::Single(part) => part.route_concurrency().max(1),
+            Self::Batches(_) => DEFAULT_CONCURRENCY,
+        }
+    }
 }
 
 type Table = BoxStream<'static, Result<v1::ListRoutesResponse, Status>>;

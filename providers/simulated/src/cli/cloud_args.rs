@@ -59,6 +59,10 @@ pub struct CloudArgs {
     #[arg(long, value_name = "COUNT")]
     pub max_load_balancers: Option<usize>,
 
+    /// How many routes there may be; any number unless given.
+    #[arg(long, value_name = "COUNT")]
+    pub max_routes: Option<usize>,
+
     /// A fault that is set from the beginning; may be repeated. See `ctl fault set --help`.
     #[arg(long = "fault", value_name = "NAME")]
     pub faults: Vec<FaultName>,
@@ -82,6 +86,7 @@ impl CloudArgs {
         let sold = &mut settings.load_balancers;
         sold.provisioning = self.load_balancer_provisioning.unwrap_or(sold.provisioning);
         sold.max = self.max_load_balancers.or(sold.max);
+        settings.routes.max = self.max_routes.or(settings.routes.max);
         settings.state = self.state;
         settings.faults.extend(self.faults.into_iter().map(FaultSpec::new));
         Ok(settings)
@@ -98,6 +103,7 @@ impl CloudArgs {
             (self.cloud_identity.is_some(), "--cloud-identity"),
             (self.load_balancer_provisioning.is_some(), "--load-balancer-provisioning"),
             (self.max_load_balancers.is_some(), "--max-load-balancers"),
+            (self.max_routes.is_some(), "--max-routes"),
             (!self.faults.is_empty(), "--fault"),
         ];
         given.into_iter().find_map(|(given, flag)| given.then_some(flag))

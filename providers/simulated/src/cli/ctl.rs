@@ -12,10 +12,12 @@ use crate::cloud::faults::{Fault, FaultName, FaultSpec};
 use crate::cloud::model::{Action, Address, AddressType, Change, Instance, Spec, State};
 use crate::http::client::Client;
 use load_balancers::{LoadBalancerCommand, LoadBalancerList};
+use routes::{RouteCommand, RouteList};
 
 mod load_balancers;
+mod routes;
 
-/// Reach into a running cloud: machines, load balancers, faults, counters.
+/// Reach into a running cloud: machines, load balancers, routes, faults, counters.
 ///
 /// Talks to a provider's control socket (`serve --control`) or to a cloud's address (`cloud`). A change concerns all
 /// machines named or, if one of them refuses, none; an unknown name is an error, unless the cloud has --auto-instances.
@@ -55,7 +57,8 @@ enum Command {
     ///
     /// On a control socket these are the methods of the provider that concern the cloud, since it started; the handshake
     /// and the leadership are not counted. On a cloud's address they are the calls that all providers made to it, and
-    /// OverlappingMutations: how often a mutation of a load balancer came while one from the same process was running.
+    /// OverlappingMutations: how often a mutation of a load balancer or of a destination came while one from the same process was
+    /// running.
     Calls {
         /// Start again at zero, losing no call in between
         #[arg(long)]
@@ -109,6 +112,17 @@ enum Command {
     /// Change or remove a load balancer behind its owner's back, for a core to find
     #[command(subcommand)]
     LoadBalancer(LoadBalancerCommand),
+
+    /// List the routes as they truly are, whosever they are
+    ///
+    /// The JSON has everything: [{"id", "destination", "target", "node"?, "providerId"?, "address"?, "clusterUid"?, "blackhole",
+    /// "mutations"}]. Node and providerID are absent if the cloud does not have the machine any more. Mutations are what its owner
+    /// did to it, the creation included; what `ctl` does is not counted.
+    Routes(RouteList),
+
+    /// Add, tag or remove a route behind its owner's back, for a core to find
+    #[command(subcommand)]
+    Route(RouteCommand),
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -160,9 +174,13 @@ enum FaultCommand {
     /// one of them. other-identity also makes the provider close its connections, so that cores shake hands anew;
     /// handshake-hang leaves handshakes without an answer and all other calls alone.
     ///
-    /// error-all, unauthenticated, throttle and hang hit calls about load balancers too. The faults lb-* hit only those:
+    /// error-all, unauthenticated, throttle and hang hit calls about load balancers and routes too. The faults lb-* hit only those:
     /// lb-error every one, lb-in-progress those that want to change something, lb-quota those that make or change a load
     /// balancer; lb-off takes the capability away. --for compares the pattern with NAMESPACE/NAME of the Service then.
+    ///
+    /// The faults route-* hit calls about routes: route-error every one, route-in-progress those that make or remove routes,
+    /// route-quota those that make some; --for compares the pattern with the name of the route's node. route-stale,
+    /// route-stale-unsaid, route-empty and route-list-broken spoil lists; route-off takes the capability away.
     Set {
         /// The fault
         #[arg(value_enum)]
@@ -208,6 +226,8 @@ pub async fn run(args: CtlArgs) -> anyhow::Result<()> {
         Command::Fault(command) => fault(&client, command).await?,
         Command::LoadBalancers(list) => list.run(&client).await?,
         Command::LoadBalancer(command) => command.run(&client).await?,
+        Command::Routes(list) => list.run(&client).await?,
+        Command::Route(command) => command.run(&client).await?,
     };
     std::io::stdout().write_all(text.as_bytes()).context("standard output")
 }

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::cloud_args::CloudArgs;
 use super::load_balancer_args::LoadBalancerArgs;
+use super::route_args::RouteArgs;
 use crate::cloud::CloudApi;
 use crate::cloud::counters::Counters;
 use crate::cloud::engine::Engine;
@@ -19,6 +20,7 @@ use crate::http::client::Client;
 use crate::http::server;
 use crate::provider::Simulated;
 use crate::provider::load_balancers::Balancers;
+use crate::provider::routes::TableOfCloud;
 use crate::provider::watched::Watched;
 
 /// Serve the provider protocol on a Unix socket.
@@ -51,6 +53,9 @@ pub struct ServeCommand {
     load_balancers: LoadBalancerArgs,
 
     #[command(flatten)]
+    routes: RouteArgs,
+
+    #[command(flatten)]
     cloud: CloudArgs,
 }
 
@@ -68,9 +73,10 @@ pub async fn run(args: ServeCommand) -> anyhow::Result<()> {
     let info = cloud.latest();
     let api = || Arc::clone(&cloud) as Arc<dyn CloudApi>;
     let balancers = Arc::new(Balancers::new(api(), Arc::clone(&calls), args.load_balancers.options()));
+    let routes = Arc::new(TableOfCloud::new(api(), Arc::clone(&calls), args.routes.options()));
     let provider = || {
         let cluster_id = (!args.untagged).then(|| args.cluster_id.clone());
-        Simulated::new(api(), info.clone(), Arc::clone(&calls), cluster_id, Arc::clone(&balancers))
+        Simulated::new(api(), info.clone(), Arc::clone(&calls), cluster_id, Arc::clone(&balancers), Arc::clone(&routes))
     };
     tokio::select! {
         served = serve(provider, &args.server, info.clone(), &stop) => served,

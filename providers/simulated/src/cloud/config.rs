@@ -14,6 +14,7 @@ use super::faults::FaultSpec;
 use super::load_balancers::rules::Terms;
 use super::model::{Failure, Spec, Volume};
 use super::pace::{Latency, RateLimit};
+use super::routes::table::Terms as RouteTerms;
 use super::validate;
 use super::world::World;
 
@@ -32,6 +33,8 @@ pub struct Settings {
     pub world: World,
     /// How load balancers are sold.
     pub load_balancers: Terms,
+    /// How routes are sold.
+    pub routes: RouteTerms,
     /// What goes wrong from the beginning.
     pub faults: Vec<FaultSpec>,
 }
@@ -91,6 +94,8 @@ pub struct Config {
     pub volumes: Vec<Volume>,
     /// How load balancers are sold.
     pub load_balancers: LoadBalancersConfig,
+    /// How routes are sold.
+    pub routes: RoutesConfig,
     /// Faults.
     pub faults: Vec<FaultSpec>,
 }
@@ -101,6 +106,14 @@ pub struct Config {
 pub struct LoadBalancersConfig {
     /// How long a new one takes until it works.
     pub provisioning: Span,
+    /// How many there may be.
+    pub max: Option<usize>,
+}
+
+/// How routes are sold.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct RoutesConfig {
     /// How many there may be.
     pub max: Option<usize>,
 }
@@ -158,6 +171,7 @@ impl Config {
             cloud_identity: self.cloud_identity,
             state: None,
             load_balancers: Terms { provisioning: self.load_balancers.provisioning.0, max: self.load_balancers.max },
+            routes: RouteTerms { max: self.routes.max },
             faults: self.faults,
         })
     }

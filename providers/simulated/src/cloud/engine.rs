@@ -9,19 +9,21 @@ use tokio::time::Instant;
 use super::config::Settings;
 use super::counters::Counters;
 use super::faults::plan::{Call, Lie, Plan, Target};
-use super::faults::{Fault, FaultName, FaultSpec, Faults};
+use super::faults::{Fault, FaultName, FaultSpec, Faults, Snapshot};
 use super::kept::Kept;
 use super::load_balancers::kept::Kept as KeptLoadBalancers;
 use super::load_balancers::turns::Turns;
 use super::model::{Answer, Change, CloudInfo, Failure, FailureCode, Instance, Item, Outcome, Query, Volume};
 use super::pace::{Bucket, Latency};
+use super::routes::kept::Kept as KeptRoutes;
 use super::store::Store;
 use super::world::World;
 use super::{CloudApi, CloudError};
 
 mod load_balancers;
+mod routes;
 
-/// The mutations of a load balancer that one process made at once, among the counters.
+/// The mutations of a load balancer or of one destination that one process made at once, among the counters.
 pub const OVERLAPPING_MUTATIONS: &str = "OverlappingMutations";
 
 /// The cloud within the process. Clones are the same cloud.
@@ -30,6 +32,8 @@ pub struct Engine {
     kept: Arc<Kept>,
     load_balancers: Arc<KeptLoadBalancers>,
     turns: Arc<Turns>,
+    routes: Arc<KeptRoutes>,
+    destinations: Arc<Turns>,
     latency: Latency,
     bucket: Option<Arc<Mutex<Bucket>>>,
     faults: Arc<Faults>,
@@ -45,21 +49,29 @@ impl Engine {
             // After the one before, which locks the directory.
             load_balancers: Arc::new(KeptLoadBalancers::open(settings.load_balancers, settings.state.as_deref())?),
             turns: Arc::default(),
+            routes: Arc::new(KeptRoutes::open(settings.routes, settings.state.as_deref())?),
+            destinations: Arc::default(),
             latency: settings.latency,
             bucket: settings.rate_limit.map(|limit| Arc::new(Mutex::new(Bucket::new(limit, Instant::now())))),
             faults: Arc::default(),
             calls: Arc::new(Counters::showing(&[OVERLAPPING_MUTATIONS])),
         };
         for fault in settings.faults {
-            engine.faults.set(fault, engine.kept.world(), Timestamp::now())?;
+            engine.faults.set(fault, engine.snapshot())?;
         }
         Ok(engine)
     }
 
-    /// How often providers called what: `LookUp`, `GetVolume`, `FindLoadBalancers`, `PutLoadBalancer` and
-    /// `DeleteLoadBalancer`; and how often one process made two mutations of one load balancer at once.
+    /// How often providers called what: `LookUp`, `GetVolume`, `FindLoadBalancers`, `PutLoadBalancer`, `DeleteLoadBalancer`,
+    /// `ListRoutes`, `PutRoutes` and `RemoveRoutes`; and how often one process made two mutations of one load balancer, or of one
+    /// destination, at once.
     pub fn calls(&self) -> Arc<Counters> {
         Arc::clone(&self.calls)
+    }
+
+    /// The cloud as it is now.
+    fn snapshot(&self) -> Snapshot {
+        Snapshot { world: self.kept.world(), routes: self.routes.table(), at: Timestamp::now() }
     }
 
     /// The way into every call that providers make: counted, paced, limited.
@@ -101,6 +113,7 @@ impl CloudApi for Engine {
             zones: world.layout.zones.clone(),
             auto_instances: world.auto,
             load_balancers: !self.faults.is_set(FaultName::LbOff),
+            routes: !self.faults.is_set(FaultName::RouteOff),
             handshakes_hang: self.faults.is_set(FaultName::HandshakeHang),
         })
     }
@@ -121,7 +134,7 @@ impl CloudApi for Engine {
             Some(Lie::NotFound) => Ok(None),
             Some(Lie::Failed(failure)) => Err(failure.clone().into()),
             // Disks never change: what was known is what is known.
-            Some(Lie::Stale(_)) | None => Ok(volume),
+            Some(Lie::Stale(_) | Lie::AtWork) | None => Ok(volume),
         }
     }
 
@@ -141,7 +154,7 @@ impl CloudApi for Engine {
     }
 
     async fn set_fault(&self, spec: FaultSpec) -> Result<(), CloudError> {
-        Ok(self.faults.set(spec, self.kept.world(), Timestamp::now())?)
+        Ok(self.faults.set(spec, self.snapshot())?)
     }
 
     async fn clear_faults(&self, name: Option<FaultName>) -> Result<(), CloudError> {
@@ -162,7 +175,7 @@ fn answer(world: &World, queries: &[Query], plan: &Plan, now: Timestamp) -> Vec<
     let item = |(index, truth)| {
         let then = stale.next();
         match (plan.lie(index), then) {
-            (None, _) => Item { observed_at: now, outcome: truth },
+            (None | Some(Lie::AtWork), _) => Item { observed_at: now, outcome: truth },
             (Some(Lie::NotFound), _) => Item { observed_at: now, outcome: Outcome::NotFound },
             (Some(Lie::Failed(failure)), _) => Item { observed_at: now, outcome: Outcome::Failed(failure.clone()) },
             (Some(Lie::Stale(snapshot)), then) => Item { observed_at: snapshot.at, outcome: then.unwrap_or(truth) },

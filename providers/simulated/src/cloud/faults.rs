@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
 use super::model::{Failure, FailureCode};
+use super::routes::table::Table;
 use super::validate::invalid;
 use super::world::World;
 use plan::{Call, Plan, Target};
@@ -44,6 +45,22 @@ pub enum FaultName {
     LbQuota,
     /// The cloud has no load balancers at all any more.
     LbOff,
+    /// Every call about routes fails as UNAVAILABLE.
+    RouteError,
+    /// Who wants to make or remove a route is told to wait: IN_PROGRESS.
+    RouteInProgress,
+    /// No route is made or replaced, since the quota is used up. Removing them works.
+    RouteQuota,
+    /// Lists of routes come from what the cloud had when the fault was set, and say so.
+    RouteStale,
+    /// The same, and they do not say so.
+    RouteStaleUnsaid,
+    /// Lists of routes are empty.
+    RouteEmpty,
+    /// Lists of routes break off in the middle.
+    RouteListBroken,
+    /// The cloud has no routes at all any more.
+    RouteOff,
 }
 
 impl FaultName {
@@ -63,16 +80,31 @@ impl FaultName {
             Self::LbInProgress => "lb-in-progress",
             Self::LbQuota => "lb-quota",
             Self::LbOff => "lb-off",
+            Self::RouteError => "route-error",
+            Self::RouteInProgress => "route-in-progress",
+            Self::RouteQuota => "route-quota",
+            Self::RouteStale => "route-stale",
+            Self::RouteStaleUnsaid => "route-stale-unsaid",
+            Self::RouteEmpty => "route-empty",
+            Self::RouteListBroken => "route-list-broken",
+            Self::RouteOff => "route-off",
         }
     }
 
     /// Whether it is a property of the whole cloud, which calls don't meet one by one.
     fn is_of_the_cloud(self) -> bool {
-        matches!(self, Self::OtherIdentity | Self::HandshakeHang | Self::LbOff)
+        matches!(self, Self::OtherIdentity | Self::HandshakeHang | Self::LbOff | Self::RouteOff)
     }
 
-    fn is_of_load_balancers(self) -> bool {
-        matches!(self, Self::LbError | Self::LbInProgress | Self::LbQuota)
+    /// Whether it concerns what is in no zone.
+    fn is_beyond_zones(self) -> bool {
+        let routes = matches!(self, Self::RouteError | Self::RouteInProgress | Self::RouteQuota);
+        routes || self.is_of_route_lists() || matches!(self, Self::LbError | Self::LbInProgress | Self::LbQuota)
+    }
+
+    /// Whether it spoils the lists of routes, which are about no single node.
+    fn is_of_route_lists(self) -> bool {
+        matches!(self, Self::RouteStale | Self::RouteStaleUnsaid | Self::RouteEmpty | Self::RouteListBroken)
     }
 }
 
@@ -83,7 +115,7 @@ pub struct FaultSpec {
     /// Which.
     pub name: FaultName,
     /// Only for machines whose name fits this pattern (`*` stands for any characters, `?` for one), or for load balancers of
-    /// Services whose NAMESPACE/NAME does.
+    /// Services whose NAMESPACE/NAME does, or for routes to nodes whose name does.
     #[serde(default, rename = "for", skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
     /// Only for machines of this zone.
@@ -115,8 +147,11 @@ impl FaultSpec {
             let words = format!("{name} concerns the whole cloud: it takes no node, no zone and no count");
             return Err(invalid("name", &words));
         }
-        if self.name.is_of_load_balancers() && self.zone.is_some() {
-            return Err(invalid("zone", &format!("{name} concerns load balancers, which are in no zone")));
+        if self.name.is_beyond_zones() && self.zone.is_some() {
+            return Err(invalid("zone", &format!("{name} concerns load balancers or routes, which are in no zone")));
+        }
+        if self.name.is_of_route_lists() && self.pattern.is_some() {
+            return Err(invalid("for", &format!("{name} concerns whole lists of routes: it takes no node")));
         }
         if self.count == Some(0) { Err(invalid("count", "must be at least 1")) } else { Ok(()) }
     }
@@ -140,6 +175,8 @@ pub struct Fault {
 pub struct Snapshot {
     /// What was known.
     pub world: Arc<World>,
+    /// The routes that were there.
+    pub routes: Arc<Table>,
     /// When.
     pub at: Timestamp,
 }
@@ -164,13 +201,13 @@ impl Default for Faults {
 }
 
 impl Faults {
-    /// Sets a fault, in place of one of the same name and scope. `world` is what `stale` will keep answering from.
-    pub fn set(&self, spec: FaultSpec, world: Arc<World>, now: Timestamp) -> Result<(), Failure> {
+    /// Sets a fault, in place of one of the same name and scope. The snapshot is what stale answers will come from.
+    pub fn set(&self, spec: FaultSpec, snapshot: Snapshot) -> Result<(), Failure> {
         spec.check()?;
         let mut active = self.active.lock();
         active.retain(|other| !other.fault.spec.has_scope_of(&spec));
-        let fault = Fault { remaining: spec.count, spec, set_at: now };
-        active.push(Active { id: self.bump(), fault, snapshot: Arc::new(Snapshot { world, at: now }) });
+        let fault = Fault { remaining: spec.count, spec, set_at: snapshot.at };
+        active.push(Active { id: self.bump(), fault, snapshot: Arc::new(snapshot) });
         Ok(())
     }
 

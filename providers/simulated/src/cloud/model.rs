@@ -116,6 +116,8 @@ pub struct Volume {
 /// The cloud's word about itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+// The JSON of an API, in which each of them is a field of its own.
+#[allow(clippy::struct_excessive_bools)]
 pub struct CloudInfo {
     /// Names the cloud: the same for its whole life.
     pub cloud_identity: String,
@@ -127,9 +129,17 @@ pub struct CloudInfo {
     pub auto_instances: bool,
     /// Whether it has load balancers (fault `lb-off`).
     pub load_balancers: bool,
+    /// Whether it has routes (fault `route-off`).
+    #[serde(default = "yes")]
+    pub routes: bool,
     /// Whether its providers answer no handshake (fault `handshake-hang`).
     #[serde(default)]
     pub handshakes_hang: bool,
+}
+
+/// What a cloud has that does not say otherwise.
+fn yes() -> bool {
+    true
 }
 
 /// Asks for one machine. With a providerID a machine of the same name with another id is not the one.
@@ -216,9 +226,9 @@ pub enum FailureCode {
     Unknown,
     /// 403: an account may have no more of it.
     QuotaExceeded,
-    /// 409: the machine's state forbids it.
+    /// 409: the machine's state forbids it, or the route leads elsewhere by now.
     Conflict,
-    /// 409: it is marked as somebody else's.
+    /// 409: another owner's tag is on it.
     NotOwned,
     /// 429: too many calls.
     RateLimited,

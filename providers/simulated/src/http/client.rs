@@ -14,6 +14,7 @@ use crate::cloud::pace::Latency;
 use crate::cloud::{CloudApi, CloudError};
 
 mod load_balancers;
+mod routes;
 
 /// A cloud somewhere else.
 pub struct Client {

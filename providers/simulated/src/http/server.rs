@@ -17,6 +17,8 @@ use crate::cloud::model::{Answer, CloudInfo, Failure, FailureCode, Instance, Vol
 use crate::cloud::{CloudApi, CloudError};
 
 mod load_balancers;
+mod origin;
+mod routes;
 
 /// The largest request: a change to some hundred thousand machines.
 const MAX_BODY: usize = 64 << 20;
@@ -41,6 +43,7 @@ pub fn router(cloud: Arc<dyn CloudApi>, calls: Arc<Counters>) -> Router {
         .route("/v1/faults/{name}", axum::routing::delete(clear_fault))
         .route("/v1/calls", get(read_calls).delete(take_calls))
         .merge(load_balancers::routes())
+        .merge(routes::routes())
         .fallback(no_such_path)
         .layer(DefaultBodyLimit::max(MAX_BODY))
         .with_state(Api { cloud, calls })

@@ -7,18 +7,17 @@ use ccm_provider_sdk::plan::planned;
 use ccm_provider_sdk::{CallContext, ListLoadBalancers, LoadBalancers, PlanLoadBalancers, Progress, ProviderError, Result, v1};
 
 use super::provider_error;
+use super::serial::Serial;
 use crate::cloud::CloudApi;
 use crate::cloud::counters::Counters;
 use crate::cloud::load_balancers::Origin;
 use crate::cloud::load_balancers::model::{Search, Wanted};
 use naming::Naming;
-use serial::Serial;
 use work::{Comparison, split};
 
 pub mod answers;
 pub mod difference;
 pub mod naming;
-pub mod serial;
 pub mod wanted;
 mod work;
 

@@ -11,6 +11,7 @@ use crate::cloud::model::{Answer, Change, CloudInfo, Instance, Query, Volume};
 use crate::cloud::{CloudApi, CloudError};
 
 mod load_balancers;
+mod routes;
 
 /// How often the cloud is asked who it is; somebody else may have changed it.
 const REFRESH: Duration = Duration::from_secs(1);

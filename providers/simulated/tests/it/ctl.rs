@@ -74,7 +74,7 @@ fn flags_of_a_cloud_are_refused_where_the_cloud_is_elsewhere() {
 
 #[test]
 fn every_subcommand_has_help() {
-    let commands: [&[&str]; 8] = [
+    let commands: [&[&str]; 10] = [
         &["serve"],
         &["cloud"],
         &["ctl"],
@@ -82,6 +82,8 @@ fn every_subcommand_has_help() {
         &["ctl", "fault", "set"],
         &["ctl", "load-balancers"],
         &["ctl", "load-balancer", "change"],
+        &["ctl", "routes"],
+        &["ctl", "route", "add"],
         &["health"],
     ];
     for command in commands {

@@ -135,7 +135,7 @@ fn inline(nodes: &[v1::Node]) -> v1::NodeSetRef {
     v1::NodeSetRef { set: Some(v1::node_set_ref::Set::Inline(set)) }
 }
 
-fn within<T>(message: T) -> Request<T> {
+pub fn within<T>(message: T) -> Request<T> {
     let mut request = Request::new(message);
     request.set_timeout(Duration::from_secs(30));
     request

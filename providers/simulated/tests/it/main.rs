@@ -8,3 +8,4 @@ mod leading;
 mod load_balancers;
 mod processes;
 mod provider;
+mod routes;

@@ -6,7 +6,7 @@ use super::*;
 use crate::cluster::gate::Closed;
 use crate::cluster::gate::tests::gate;
 use crate::cluster::scripted::{ApiServer, Call, model};
-use crate::model::node::AddressType;
+use crate::model::node::{Address, AddressType, NetworkUnavailable, Ready};
 use crate::names::annotations;
 use crate::provider::ProviderState;
 
@@ -30,6 +30,10 @@ fn last(server: &ApiServer) -> Call {
 
 fn some_patch() -> NodePatch {
     NodePatch { provider_id: Some("test://1".into()), ..NodePatch::default() }
+}
+
+fn addresses(list: &[Address]) -> NodeStatusPatch {
+    NodeStatusPatch { addresses: Some(list.to_vec()), ..NodeStatusPatch::default() }
 }
 
 #[tokio::test]
@@ -79,12 +83,56 @@ async fn addresses_are_replaced_as_a_whole_in_their_order() {
     let (_open, gate) = gate();
     let address = |value: &str| Address { kind: AddressType::InternalIp, value: value.into() };
     let wanted = [address("fd00::1"), address("10.0.0.1")];
-    let after = NodeWriter::new(server.client(), gate).patch_addresses(&server.node("a"), &wanted).await.unwrap();
+    let after = NodeWriter::new(server.client(), gate).patch_status(&server.node("a"), &addresses(&wanted)).await.unwrap();
     let call = last(&server);
     assert_eq!(call.path, "/api/v1/nodes/a/status");
     assert_eq!(call.body["status"]["addresses"][0], json!({ "$patch": "replace" }));
     assert_eq!(call.body["metadata"], json!({ "uid": "u1", "resourceVersion": "1" }));
     assert_eq!(after.addresses, wanted);
+}
+
+#[tokio::test]
+async fn the_network_condition_is_merged_by_its_type_whatever_else_changed_of_the_node() {
+    let mut stored = with_provider_id("test://1");
+    stored["status"]["conditions"] = json!([
+        { "type": "NetworkUnavailable", "status": "True", "reason": "NoRouteCreated", "lastTransitionTime": "2024-05-06T07:08:09Z" },
+        { "type": "Ready", "status": "False", "reason": "KubeletNotReady" },
+    ]);
+    let server = ApiServer::with_nodes([stored.clone()]);
+    let (_open, gate) = gate();
+    let writer = NodeWriter::new(server.client(), gate);
+    let old = server.node("a");
+    stored["status"]["conditions"][1]["status"] = json!("True");
+    server.put_node(stored);
+    let after = writer.network_condition(&old, true).await.unwrap();
+    assert_eq!(
+        (after.network_unavailable, after.ready, after.conditions.len()),
+        (NetworkUnavailable::RouteCreated, Ready::True, 2)
+    );
+    let call = last(&server);
+    assert_eq!((call.path.as_str(), &call.body["metadata"]), ("/api/v1/nodes/a/status", &json!({ "uid": "u1" })));
+    let [condition] = &call.body["status"]["conditions"].as_array().unwrap()[..] else { panic!("{}", call.body) };
+    let text = |field: &str| condition[field].as_str().unwrap().to_owned();
+    assert_eq!(["type", "status", "reason"].map(text), ["NetworkUnavailable", "False", "RouteCreated"]);
+    assert_eq!(text("lastHeartbeatTime"), text("lastTransitionTime"));
+    assert!(text("lastTransitionTime").parse::<Timestamp>().is_ok() && text("lastTransitionTime").ends_with('Z'));
+    assert_eq!(call.body["status"].as_object().unwrap().len(), 1);
+
+    let after = writer.network_condition(&old, false).await.unwrap();
+    assert_eq!(after.network_unavailable, NetworkUnavailable::NoRouteCreated);
+}
+
+#[tokio::test]
+async fn the_network_condition_is_never_written_to_another_node_of_the_same_name() {
+    let server = ApiServer::with_nodes([with_provider_id("test://1")]);
+    let (_open, gate) = gate();
+    let writer = NodeWriter::new(server.client(), gate);
+    let old = server.node("a");
+    let mut other = with_provider_id("test://1");
+    other["metadata"]["uid"] = json!("u2");
+    server.put_node(other);
+    assert!(matches!(writer.network_condition(&old, true).await, Err(WriteError::Gone)));
+    assert_eq!(server.node("a").network_unavailable, NetworkUnavailable::Absent);
 }
 
 #[tokio::test]
@@ -95,7 +143,7 @@ async fn a_write_from_an_old_reading_is_a_conflict_and_changes_nothing() {
     let old = server.node("a");
     server.put_node(with_provider_id("test://2"));
     assert!(matches!(writer.patch(&old, &some_patch()).await, Err(WriteError::Conflict)));
-    assert!(matches!(writer.patch_addresses(&old, &old.addresses).await, Err(WriteError::Conflict)));
+    assert!(matches!(writer.patch_status(&old, &addresses(&old.addresses)).await, Err(WriteError::Conflict)));
     assert!(matches!(writer.delete(&old).await, Err(WriteError::Conflict)));
     assert_eq!(server.node("a").provider_id.as_deref(), Some("test://2"));
 }
@@ -131,7 +179,8 @@ async fn a_closed_gate_keeps_every_write_in_and_lets_reads_out() {
     assert!(matches!(writer.patch(&node, &some_patch()).await, Err(WriteError::Closed(Closed::ProviderNotReady))));
     open.term.send_replace(None);
     assert!(matches!(writer.patch(&node, &some_patch()).await, Err(WriteError::Closed(Closed::NotLeading))));
-    assert!(matches!(writer.patch_addresses(&node, &[]).await, Err(WriteError::Closed(Closed::NotLeading))));
+    assert!(matches!(writer.patch_status(&node, &addresses(&[])).await, Err(WriteError::Closed(Closed::NotLeading))));
+    assert!(matches!(writer.network_condition(&node, true).await, Err(WriteError::Closed(Closed::NotLeading))));
     assert!(matches!(writer.delete(&node).await, Err(WriteError::Closed(Closed::NotLeading))));
     assert_eq!(server.calls().len(), 1);
     writer.get("a").await.unwrap();
@@ -153,13 +202,18 @@ async fn a_write_or_deletion_that_ownership_forbids_is_refused_whatever_was_deci
         let writer = NodeWriter::new(server.client(), gate);
         let labels = NodePatch { labels: [("l".to_owned(), "1".to_owned())].into(), ..NodePatch::default() };
         let node = server.node("a");
-        for refused in [writer.patch_addresses(&node, &node.addresses).await, writer.patch(&server.node("a"), &labels).await] {
+        let writes_of_each = [
+            writer.patch_status(&node, &addresses(&node.addresses)).await,
+            writer.patch(&server.node("a"), &labels).await,
+            writer.network_condition(&node, true).await,
+        ];
+        for refused in writes_of_each {
             assert_eq!(refused.is_ok(), writes, "{:?}: {refused:?}", node.provider_id);
         }
         let refused = writer.delete(&server.node("a")).await;
         assert_eq!(refused.is_ok(), deletes, "{:?}: {refused:?}", node.provider_id);
         let text = refused.map_err(|error| error.to_string());
         assert!(deletes || text.is_err_and(|text| text.starts_with("not written: the node has ")));
-        assert_eq!(server.writes().len(), 2 * usize::from(writes) + usize::from(deletes));
+        assert_eq!(server.writes().len(), 3 * usize::from(writes) + usize::from(deletes));
     }
 }

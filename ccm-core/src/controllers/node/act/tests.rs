@@ -6,6 +6,7 @@ use super::*;
 use crate::cluster::scripted::Objects;
 use crate::controllers::node::tests::fixtures::{World, machine, provider, tainted};
 use crate::model::instance::Lookup;
+use crate::model::node::NetworkUnavailable;
 use crate::names::{annotations, labels, taints};
 
 /// Where the API server has the node.
@@ -13,7 +14,7 @@ const A: &str = "/api/v1/nodes/a";
 
 fn observed(world: &World, name: &str, answer: Lookup) -> Observed {
     let node = world.ctx.nodes.get(name).unwrap();
-    Observed { node, provider: Arc::new(provider()), refresh: false, answer: Some(answer) }
+    Observed { node, provider: Arc::new(provider()), configures_routes: false, refresh: false, answer: Some(answer) }
 }
 
 async fn acted(world: &World, observed: Observed) -> Result<Acted, WriteError> {
@@ -38,6 +39,31 @@ async fn a_node_is_initialised_by_two_writes_and_the_addresses_come_before_the_t
     assert_eq!((node.zone(), node.labels[labels::INSTANCE_TYPE_BETA].as_str()), (Some("zone-a"), "small"));
     assert!(node.annotations[annotations::APPLIED_LABELS].contains(r#""example.com/rack":"r1""#));
     assert_eq!((world.ctx.metrics.writes.get(), world.ctx.metrics.conflicts.get()), (2, 0));
+}
+
+#[tokio::test]
+async fn where_routes_are_configured_the_first_write_also_says_that_there_is_none_yet() {
+    let world = World::new([tainted("a")]);
+    let observed = Observed { configures_routes: true, ..observed(&world, "a", machine("a")) };
+    acted(&world, observed).await.unwrap();
+    assert_eq!(world.server.node_writes("a"), ["PATCH status", "PATCH"]);
+    let node = world.server.node("a");
+    assert_eq!((node.network_unavailable, node.addresses.len()), (NetworkUnavailable::NoRouteCreated, 2));
+}
+
+#[tokio::test]
+async fn a_route_that_is_created_meanwhile_is_not_denied() {
+    let world = World::new([tainted("a")]);
+    world.server.before_write(|nodes| {
+        label(nodes, "x", "y");
+        nodes.get_mut(A).unwrap()["status"]["conditions"] =
+            json!([{ "type": "NetworkUnavailable", "status": "False", "reason": "RouteCreated" }]);
+        None
+    });
+    let observed = Observed { configures_routes: true, ..observed(&world, "a", machine("a")) };
+    acted(&world, observed).await.unwrap();
+    let node = world.server.node("a");
+    assert_eq!((node.network_unavailable, node.is_uninitialized()), (NetworkUnavailable::RouteCreated, false));
 }
 
 #[tokio::test]

@@ -12,8 +12,9 @@ use super::*;
 use crate::cluster::scripted::model;
 use crate::controllers::node::tests::fixtures::{instance, provider};
 use crate::model::instance::Warning;
-use crate::model::node::AddressType;
+use crate::model::node::{Address, AddressType, Condition, ConditionStatus};
 use crate::names::annotations::APPLIED_LABELS;
+use crate::names::network_unavailable;
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -22,6 +23,12 @@ struct Case {
     name: Option<String>,
     not_applicable: Option<String>,
     node: Option<NodeData>,
+    /// Whether node-route-controller runs.
+    #[serde(default)]
+    routes: bool,
+    /// Whether the provider does not serve Routes.
+    #[serde(default)]
+    unsupported: bool,
     #[serde(default)]
     refresh: bool,
     answer: Option<AnswerData>,
@@ -44,6 +51,8 @@ struct NodeData {
     addresses: Vec<String>,
     labels: BTreeMap<String, String>,
     annotations: BTreeMap<String, String>,
+    /// Status and reason of the condition NetworkUnavailable.
+    network: Option<String>,
     /// The annotation of applied labels; in what is wanted, unchecked if absent.
     applied: Option<BTreeMap<String, String>>,
 }
@@ -90,9 +99,14 @@ impl NodeData {
         annotations.extend(self.applied.as_ref().map(|applied| (APPLIED_LABELS.to_owned(), json!(applied).to_string())));
         let key = |key: &String| if key == "uninitialized" { taints::UNINITIALIZED.to_owned() } else { key.clone() };
         let taints: Vec<_> = self.taints.iter().map(|taint| json!({ "key": key(taint), "effect": "NoSchedule" })).collect();
+        let network = self.network.iter().map(|text| {
+            let (status, reason) = text.split_once(' ').unwrap();
+            json!({ "type": network_unavailable::TYPE, "status": status, "reason": reason })
+        });
         let mut node = model(&json!({
             "metadata": { "name": "node0", "uid": "u", "labels": self.labels, "annotations": annotations },
             "spec": { "providerID": self.provider_id, "taints": taints },
+            "status": { "conditions": network.collect::<Vec<_>>() },
         }));
         node.addresses = addresses_of(&self.addresses);
         node
@@ -135,7 +149,11 @@ impl AnswerData {
 /// The node as the plan leaves it.
 fn carried_out(node: &Node, plan: &Plan) -> Node {
     let mut node = node.clone();
-    node.addresses = plan.addresses.clone().unwrap_or(node.addresses);
+    node.addresses = plan.status.addresses.clone().unwrap_or(node.addresses);
+    if plan.status.network == Some(NetworkCondition::NoRouteYet) {
+        node.network_unavailable = NetworkUnavailable::NoRouteCreated;
+        node.conditions = vec![Condition { kind: network_unavailable::TYPE.to_owned(), status: ConditionStatus::True }];
+    }
     node.provider_id = plan.patch.provider_id.clone().or(node.provider_id);
     node.taints = plan.patch.taints.clone().unwrap_or(node.taints);
     node.labels.extend(plan.patch.labels.clone());
@@ -150,7 +168,12 @@ fn compared(mut node: Node) -> (Node, Option<BTreeMap<String, String>>) {
 }
 
 fn decided(name: &str, case: &Case, node: Node) -> Plan {
-    let mut observed = Observed { node: Arc::new(node), provider: Arc::new(provider()), refresh: case.refresh, answer: None };
+    let mut provider = provider();
+    if case.unsupported {
+        provider.capabilities.remove(&Capability::Routes);
+    }
+    let (node, provider) = (Arc::new(node), Arc::new(provider));
+    let mut observed = Observed { node, provider, configures_routes: case.routes, refresh: case.refresh, answer: None };
     let first = decide(&observed);
     assert_eq!(first.look_up.is_some(), case.answer.is_some(), "{name}: whether the provider is asked");
     assert!(first.look_up.is_none() || !first.writes(), "{name}: nothing is written before the answer");

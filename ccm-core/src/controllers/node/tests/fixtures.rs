@@ -26,12 +26,12 @@ use crate::telemetry::cloud_health::CloudHealth;
 use crate::telemetry::health::Health;
 use crate::telemetry::metrics::NodeMetrics;
 
-/// A provider that serves look-ups.
+/// A provider that serves look-ups and routes.
 pub fn provider() -> ProviderInfo {
     ProviderInfo {
         name: "fake".into(),
         version: "1".into(),
-        capabilities: [Capability::Instances].into(),
+        capabilities: [Capability::Instances, Capability::Routes].into(),
         provider_id_prefixes: ["fake://", "aws://", "node0.", "test-"].map(str::to_owned).into(),
         cloud_identity: "cloud".into(),
         limits: Limits { max_batch_size: 500, max_concurrent_instance_calls: 1, ..Limits::default() },

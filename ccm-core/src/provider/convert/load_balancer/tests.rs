@@ -1,5 +1,7 @@
 //! Malformed and contradictory answers about load balancers, one row each.
 #![allow(clippy::unwrap_used, clippy::panic)]
+use std::time::Duration;
+
 use super::*;
 use crate::model::instance::Warning;
 

@@ -22,18 +22,34 @@ pub enum Call {
     PutLoadBalancer,
     /// It removes a load balancer.
     DeleteLoadBalancer,
+    /// It asks for the routing table.
+    ListRoutes,
+    /// It makes routes.
+    PutRoutes,
+    /// It removes routes.
+    RemoveRoutes,
 }
 
 impl Call {
+    fn is_about_routes(self) -> bool {
+        matches!(self, Self::ListRoutes | Self::PutRoutes | Self::RemoveRoutes)
+    }
+
     /// Whether such a fault can hit such a call.
     pub fn meets(self, name: FaultName) -> bool {
         match name {
             FaultName::ErrorAll | FaultName::Unauthenticated | FaultName::Throttle | FaultName::Hang => true,
             FaultName::NotFoundAll | FaultName::Garbage | FaultName::Stale => self == Self::Machines,
-            FaultName::LbError => self != Self::Machines,
+            FaultName::LbError => self != Self::Machines && !self.is_about_routes(),
             FaultName::LbInProgress => self == Self::FindLoadBalancers { to_change: true },
             FaultName::LbQuota => self == Self::PutLoadBalancer,
-            FaultName::OtherIdentity | FaultName::HandshakeHang | FaultName::LbOff => false,
+            FaultName::RouteError => self.is_about_routes(),
+            FaultName::RouteInProgress => matches!(self, Self::PutRoutes | Self::RemoveRoutes),
+            FaultName::RouteQuota => self == Self::PutRoutes,
+            FaultName::RouteStale | FaultName::RouteStaleUnsaid | FaultName::RouteEmpty | FaultName::RouteListBroken => {
+                self == Self::ListRoutes
+            }
+            FaultName::OtherIdentity | FaultName::HandshakeHang | FaultName::LbOff | FaultName::RouteOff => false,
         }
     }
 }
@@ -41,7 +57,7 @@ impl Call {
 /// Something that a call asks for.
 #[derive(Clone, Debug, Default)]
 pub struct Target {
-    /// The machine's name, or a Service's as NAMESPACE/NAME; a volume has none.
+    /// The machine's name, that of the node of a route, or a Service's as NAMESPACE/NAME; a volume has none.
     pub name: Option<String>,
     /// The zone in which it truly is.
     pub zone: Option<String>,
@@ -58,8 +74,23 @@ pub struct Plan {
     pub garbage: bool,
     /// Its caller is told to wait.
     pub at_work: bool,
+    /// What becomes of a list of routes.
+    pub route_list: RouteList,
     /// What its items get in place of the truth: by position, none where the list is too short.
     items: Vec<Option<Lie>>,
+}
+
+/// What becomes of a list of routes.
+#[derive(Debug, Default)]
+pub struct RouteList {
+    /// It is what was known then.
+    pub stale: Option<Arc<Snapshot>>,
+    /// It does not say that it is old.
+    pub unsaid: bool,
+    /// It is empty.
+    pub empty: bool,
+    /// It breaks off.
+    pub broken: bool,
 }
 
 /// What an item gets in place of the truth.
@@ -69,6 +100,8 @@ pub enum Lie {
     NotFound,
     /// It could not be found out.
     Failed(Failure),
+    /// The cloud is at work on it.
+    AtWork,
     /// What was known then.
     Stale(Arc<Snapshot>),
 }
@@ -96,10 +129,21 @@ impl Plan {
             FaultName::NotFoundAll => self.lie_to(&hits, &Lie::NotFound),
             FaultName::Stale => self.lie_to(&hits, &Lie::Stale(Arc::clone(snapshot))),
             FaultName::LbInProgress => self.at_work = true,
-            FaultName::ErrorAll | FaultName::Unauthenticated | FaultName::Throttle | FaultName::LbError | FaultName::LbQuota => {
-                self.fail(spec, &hits);
+            FaultName::RouteInProgress => self.lie_to(&hits, &Lie::AtWork),
+            FaultName::RouteStale | FaultName::RouteStaleUnsaid => {
+                self.route_list.unsaid |= spec.name == FaultName::RouteStaleUnsaid;
+                self.route_list.stale.get_or_insert_with(|| Arc::clone(snapshot));
             }
-            FaultName::OtherIdentity | FaultName::HandshakeHang | FaultName::LbOff => return false,
+            FaultName::RouteEmpty => self.route_list.empty = true,
+            FaultName::RouteListBroken => self.route_list.broken = true,
+            FaultName::ErrorAll
+            | FaultName::Unauthenticated
+            | FaultName::Throttle
+            | FaultName::LbError
+            | FaultName::LbQuota
+            | FaultName::RouteError
+            | FaultName::RouteQuota => self.fail(spec, &hits),
+            FaultName::OtherIdentity | FaultName::HandshakeHang | FaultName::LbOff | FaultName::RouteOff => return false,
         }
         true
     }
@@ -138,6 +182,7 @@ fn failure(name: FaultName) -> Failure {
             Failure { retry_after_ms: millis, ..said(FailureCode::RateLimited, "the cloud takes no more calls for now") }
         }
         FaultName::LbQuota => said(FailureCode::QuotaExceeded, "the quota of load balancers is used up"),
+        FaultName::RouteQuota => said(FailureCode::QuotaExceeded, "the quota of routes is used up"),
         _ => said(FailureCode::Unavailable, "the cloud is out of order"),
     }
 }

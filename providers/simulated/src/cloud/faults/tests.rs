@@ -8,9 +8,13 @@ fn targets() -> Vec<Target> {
     vec![target("web-1", "a"), target("web-2", "b"), target("db-1", "b")]
 }
 
+fn snapshot() -> Snapshot {
+    Snapshot { world: Arc::default(), routes: Arc::default(), at: Timestamp::now() }
+}
+
 fn with(spec: FaultSpec) -> Faults {
     let faults = Faults::default();
-    faults.set(spec, Arc::default(), Timestamp::now()).unwrap();
+    faults.set(spec, snapshot()).unwrap();
     faults
 }
 
@@ -51,7 +55,7 @@ fn a_counted_fault_hits_so_many_calls_that_concern_it() {
 #[test]
 fn setting_a_fault_again_replaces_it() {
     let faults = with(FaultSpec { count: Some(1), ..FaultSpec::new(FaultName::ErrorAll) });
-    faults.set(FaultSpec::new(FaultName::ErrorAll), Arc::default(), Timestamp::now()).unwrap();
+    faults.set(FaultSpec::new(FaultName::ErrorAll), snapshot()).unwrap();
     assert_eq!(faults.list().len(), 1);
     assert_eq!(faults.list()[0].remaining, None);
 }
@@ -68,7 +72,7 @@ fn clearing_what_is_not_set_is_an_error_and_clearing_all_never_is() {
 #[test]
 fn another_identity_takes_no_scope() {
     let spec = FaultSpec { zone: Some("a".into()), ..FaultSpec::new(FaultName::OtherIdentity) };
-    assert!(Faults::default().set(spec, Arc::default(), Timestamp::now()).is_err());
+    assert!(Faults::default().set(spec, snapshot()).is_err());
 }
 
 #[test]
@@ -76,7 +80,7 @@ fn a_load_balancer_is_in_no_zone_and_the_loss_of_all_takes_no_scope() {
     let zone = FaultSpec { zone: Some("a".into()), ..FaultSpec::new(FaultName::LbError) };
     let one = FaultSpec { pattern: Some("web".into()), ..FaultSpec::new(FaultName::LbOff) };
     for spec in [zone, one] {
-        assert!(Faults::default().set(spec, Arc::default(), Timestamp::now()).is_err());
+        assert!(Faults::default().set(spec, snapshot()).is_err());
     }
 }
 

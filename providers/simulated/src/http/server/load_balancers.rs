@@ -7,11 +7,10 @@ use axum::{Json, Router};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use super::origin::origin;
 use super::{Api, Refusal, Reply, parse};
-use crate::cloud::load_balancers::Origin;
 use crate::cloud::load_balancers::model::{Found, LoadBalancer, Mark, Search};
 use crate::cloud::model::{Failure, FailureCode};
-use crate::http::PROVIDER_PROCESS;
 
 pub(super) fn routes() -> Router<Api> {
     Router::new()
@@ -50,10 +49,4 @@ fn asked<T: DeserializeOwned>(query: Asked<T>) -> Result<T, Refusal> {
         Refusal(Failure::new(FailureCode::Invalid, format!("query: {}", error.body_text())))
     };
     query.map(|Query(query)| query).map_err(refusal)
-}
-
-/// Who does not say where a mutation comes from is nobody that was seen before.
-fn origin(headers: &HeaderMap) -> Origin {
-    let said = headers.get(PROVIDER_PROCESS).and_then(|process| process.to_str().ok());
-    said.map_or_else(Origin::random, Origin::named)
 }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use ccm_provider_sdk::{CallContext, ProviderError, Result, v1};
 
 use super::difference::{Change, difference};
-use super::serial::{Turn, to_the_end};
 use super::{Balancers, wanted};
 use crate::cloud::load_balancers::model::{Found, LoadBalancer, Mark, Search, Wanted};
 use crate::provider::provider_error;
+use crate::provider::serial::{Turn, to_the_end};
 
 /// What a Service has, what it shall have, and the way from one to the other. `ensure` goes it, `plan` tells it.
 pub(super) struct Comparison {

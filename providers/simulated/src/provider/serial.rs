@@ -1,5 +1,6 @@
-//! One mutation of a Service's load balancer at a time, truly: a call that the SDK drops, since its leader is lost, may have
-//! sent something to the cloud that cannot be called back. Its successor waits until the cloud has answered that.
+//! One mutation of a thing at a time, truly: a call that the SDK drops, since its leader is lost, may have sent something to the
+//! cloud that cannot be called back. Its successor waits until the cloud has answered that. A thing is the load balancer of a
+//! Service, or the destination of a route.
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -8,27 +9,41 @@ use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 use ccm_provider_sdk::{ProviderError, Result};
 
-/// The Services whose load balancers are being changed.
+/// The things that are being changed.
 #[derive(Debug, Default)]
 pub struct Serial(Mutex<HashMap<String, Arc<AsyncMutex<()>>>>);
 
-/// The right to change one Service's load balancer.
+/// The right to change one thing.
 pub type Turn = OwnedMutexGuard<()>;
 
 impl Serial {
-    /// Waits until nobody else changes this Service's load balancer.
-    pub async fn turn(&self, service_uid: &str) -> Turn {
+    /// Waits until nobody else changes this thing.
+    pub async fn turn(&self, thing: &str) -> Turn {
         let lane = {
             let mut lanes = self.0.lock();
             lanes.retain(|_, lane| Arc::strong_count(lane) > 1);
-            Arc::clone(lanes.entry(service_uid.to_owned()).or_default())
+            Arc::clone(lanes.entry(thing.to_owned()).or_default())
         };
         lane.lock_owned().await
     }
+
+    /// Waits until nobody else changes any of these things. All callers wait in one order, so that no two wait for each other.
+    pub async fn turns(&self, mut things: Vec<String>) -> Vec<Turn> {
+        things.sort();
+        things.dedup();
+        let mut turns = Vec::with_capacity(things.len());
+        for thing in things {
+            turns.push(self.turn(&thing).await);
+        }
+        turns
+    }
 }
 
-/// Runs `work` to its end even if nobody waits for it any more; the turn ends with it.
-pub async fn to_the_end<T: Send + 'static>(turn: Turn, work: impl Future<Output = Result<T>> + Send + 'static) -> Result<T> {
+/// Runs `work` to its end even if nobody waits for it any more; its turn, or its turns, end with it.
+pub async fn to_the_end<T: Send + 'static>(
+    turn: impl Send + 'static,
+    work: impl Future<Output = Result<T>> + Send + 'static,
+) -> Result<T> {
     let task = tokio::spawn(async move {
         let result = work.await;
         drop(turn);

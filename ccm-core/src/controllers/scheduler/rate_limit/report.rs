@@ -3,19 +3,18 @@ use std::time::Instant;
 
 use crate::telemetry::cloud_health::CloudHealth;
 
-/// The RPC service that is limited.
-const SERVICE: &str = "LoadBalancers";
-
 /// What was reported last.
 pub struct RateLimitReport {
     cloud: CloudHealth,
+    /// The RPC service that is limited.
+    service: &'static str,
     until: Option<Instant>,
 }
 
 impl RateLimitReport {
-    /// There is no pause.
-    pub fn new(cloud: CloudHealth) -> Self {
-        Self { cloud, until: None }
+    /// There is no pause of the calls to this RPC service.
+    pub fn new(cloud: CloudHealth, service: &'static str) -> Self {
+        Self { cloud, service, until: None }
     }
 
     /// No call begins until then.
@@ -24,17 +23,17 @@ impl RateLimitReport {
         if before == until {
             return;
         }
-        let Some(until) = until else { return self.cloud.recovered(SERVICE) };
+        let Some(until) = until else { return self.cloud.recovered(self.service) };
         if before.is_none() {
             let pause = until.saturating_duration_since(now);
-            tracing::warn!(?pause, "the cloud limits the rate of calls to LoadBalancers: they pause, then one call probes");
+            tracing::warn!(?pause, "the cloud limits the rate of calls to {}: they pause, then one call probes", self.service);
         }
-        self.cloud.rate_limited(SERVICE, until.into());
+        self.cloud.rate_limited(self.service, until.into());
     }
 }
 
 impl Drop for RateLimitReport {
     fn drop(&mut self) {
-        self.cloud.recovered(SERVICE);
+        self.cloud.recovered(self.service);
     }
 }
