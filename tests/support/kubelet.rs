@@ -41,7 +41,14 @@ pub struct Registration {
 impl Registration {
     /// As kubelet registers with `--cloud-provider=external`: tainted, without a providerID, Ready.
     pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), provider_id: None, tainted: true, ready: true, annotations: BTreeMap::new(), pod_cidrs: Vec::new() }
+        Self {
+            name: name.into(),
+            provider_id: None,
+            tainted: true,
+            ready: true,
+            annotations: BTreeMap::new(),
+            pod_cidrs: Vec::new(),
+        }
     }
 
     /// With kubelet's `--provider-id`.

@@ -57,11 +57,8 @@ async fn lead(channel: Channel, cluster: &v1::ClusterRef) -> Result<tonic::Strea
 
 async fn create(channel: Channel, cluster: &v1::ClusterRef, nodes: &[Node]) -> Result<()> {
     let items: Vec<_> = nodes.iter().flat_map(items).collect();
-    let request = v1::CreateRoutesRequest {
-        cluster: Some(cluster.clone()),
-        leadership: Some(v1::Leadership { epoch: EPOCH }),
-        items,
-    };
+    let request =
+        v1::CreateRoutesRequest { cluster: Some(cluster.clone()), leadership: Some(v1::Leadership { epoch: EPOCH }), items };
     let mut request = tonic::Request::new(request);
     request.set_timeout(Duration::from_secs(30));
     let results = RoutesClient::new(channel).create_routes(request).await?.into_inner().results;

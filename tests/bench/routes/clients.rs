@@ -80,7 +80,7 @@ impl Clients {
 
     /// An hour without changes, compressed, after all routes are there: how often ccm-core reads the table.
     pub async fn hour(&self, minutes: u32) -> Result<()> {
-        let (world, mut provider) = self.world().await?;
+        let (world, provider) = self.world().await?;
         let mut writes = Writes::of_status(&world, self.nodes)?;
         let resync = format!("--route-reconciliation-period={}ms", quick(RESYNC, minutes).as_millis());
         let mut core = only_routes(world.core()).flag(&resync).start().await?;
