@@ -11,6 +11,7 @@ mod lies_in_pieces;
 mod node_patches;
 mod ownership;
 mod panics;
+mod routes;
 mod service_patches;
 mod services;
 mod start_up;
