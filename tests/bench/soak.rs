@@ -1,9 +1,9 @@
-//! The soak: ccm-core or its provider is killed with -9 at random, again and again, while nodes or Services come, change and
-//! go; it ends with exactly the right ones or fails. `cargo run --bin soak -- services --kills 50`
+//! The soak: ccm-core or its provider is killed with -9 at random, again and again, while nodes, their routes or Services
+//! come, change and go; it ends with exactly the right ones or fails. `cargo run --bin soak -- services --kills 50`
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use ccm_test_support::churn::{Kills, nodes, services};
+use ccm_test_support::churn::{Kills, nodes, routes, services};
 use ccm_test_support::outage::{self, Outage};
 use ccm_test_support::world::World;
 use clap::{Parser, Subcommand};
@@ -35,6 +35,15 @@ enum What {
         #[arg(long, default_value_t = 200)]
         services: usize,
     },
+    /// Nodes with Pod CIDRs join, leave and are replaced while processes are killed; the cloud lives on
+    Routes {
+        /// How many kills
+        #[arg(long, default_value_t = 50)]
+        kills: usize,
+        /// How many nodes join; half of them leave again
+        #[arg(long, default_value_t = 2000)]
+        nodes: usize,
+    },
     /// The cloud is of no use for some time, in one way after another, while Services are made, changed and deleted
     Outages {
         /// How long each of them lasts
@@ -55,6 +64,7 @@ async fn main() -> Result<()> {
         What::Services { kills, services } => {
             soak_services(services::Churn { services, kills: kills.clamp(1, services.max(1)) }, tell).await
         }
+        What::Routes { kills, nodes } => soak_routes(routes::Churn { nodes, kills: kills.clamp(1, nodes.max(1)) }, tell).await,
         What::Outages { seconds, services } => soak_outages(Duration::from_secs(seconds), services, tell).await,
     }
 }
@@ -74,6 +84,18 @@ async fn soak_services(churn: services::Churn, tell: impl FnMut(&str)) -> Result
     println!(
         "ended with exactly the {balanced} right load balancers {}; {plain} Services that gave theirs up have nothing left of \
          it, {gone} are gone, and no load balancer was ever changed twice at once",
+        after(kills)
+    );
+    Ok(())
+}
+
+async fn soak_routes(churn: routes::Churn, tell: impl FnMut(&str)) -> Result<()> {
+    let world = World::start().await?;
+    let routes::Report { kills, routes, looks } = churn.run(&world, tell).await?;
+    world.end().await?;
+    println!(
+        "ended with exactly the {routes} right routes {}; in {looks} looks at the table no node that stays was without a route, \
+         and the routes of others were there",
         after(kills)
     );
     Ok(())

@@ -8,6 +8,7 @@ use crate::core::{Core, CoreSpec};
 use crate::simulated::{Provider, ProviderSpec};
 
 pub mod nodes;
+pub mod routes;
 pub mod services;
 
 /// Until all has settled after a kill: a killed leader's lease must run out first.

@@ -214,10 +214,11 @@ pub fn has_taint(node: &Node, key: &str) -> bool {
     taints.iter().any(|taint| taint.key == key)
 }
 
-/// Whether the node says that its Pods can be reached: its routes are there.
+/// Whether the node says that its routes are there.
 pub fn has_route(node: &Node) -> bool {
     let conditions = node.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
-    conditions.iter().any(|condition| condition.type_ == "NetworkUnavailable" && condition.status == "False")
+    let mut network = conditions.iter().filter(|condition| condition.type_ == "NetworkUnavailable");
+    network.any(|condition| condition.status == "False" && condition.reason.as_deref() == Some("RouteCreated"))
 }
 
 /// `PREFIX-0` up to `PREFIX-(COUNT-1)`.

@@ -140,7 +140,7 @@ async fn give_pod_cidrs(world: &World, names: &[String]) -> Result<()> {
 
 /// Of the node of this number: one of each family.
 fn pod_cidrs(number: usize) -> [String; 2] {
-    [format!("10.{}.{}.0/24", 128 + number / 256, number % 256), format!("fd00:10:0:{number:x}::/64")]
+    [format!("10.{}.{}.0/24", 128 + number / 256, number % 256), format!("fd00:10:0:{:x}::/64", number + 1)]
 }
 
 fn only_routes(core: CoreSpec) -> CoreSpec {
