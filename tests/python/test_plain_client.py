@@ -135,16 +135,16 @@ def test_a_method_that_is_not_served_says_so_before_it_asks_who_leads(bindings, 
 # What the simulated provider does not list: no client's call of it may end in anything else.
 UNSERVED = {
     "Instances": {"WatchInstances", "AddSSHKeyToAllInstances", "GetCurrentNodeName"},
-    "Routes": {"ListRoutes", "CreateRoutes", "DeleteRoutes"},
     "Clusters": {"ListClusters", "GetMaster"},
 }
 
-# What it serves, and which tests call it here and in test_load_balancers.
+# What it serves, and which tests call it here, in test_load_balancers and in test_routes.
 SERVED = {
     "Identity": {"GetProviderInfo", "Lead"},
     "Instances": {"BatchGetInstances"},
     "Zones": {"GetZone"},
     "Volumes": {"GetVolumeLabels"},
+    "Routes": {"ListRoutes", "CreateRoutes", "DeleteRoutes"},
     "LoadBalancers": {
         "GetLoadBalancer",
         "GetLoadBalancerName",
