@@ -15,6 +15,7 @@ fn routed(core: CoreSpec) -> CoreSpec {
     core.flag("--route-deletion-window=6s").flag("--route-deletion-fraction=1")
 }
 
+/// As they are written in short.
 fn cidrs(number: usize) -> [String; 2] {
     [format!("10.{}.{}.0/24", 240 + number / 256, number % 256), format!("fd00:240:0:{:x}::/64", number + 1)]
 }
