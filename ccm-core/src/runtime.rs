@@ -1,6 +1,6 @@
 //! Composition: what runs, in which order, and how it ends. No decision about the cluster is made here.
 pub mod acceptance;
-pub mod candidacy;
+pub mod eligibility;
 pub mod kubernetes;
 pub mod leader_election;
 pub mod listing;
@@ -10,7 +10,7 @@ pub mod serving;
 pub mod shutdown;
 mod state_guard;
 pub mod supervisor;
-mod tenure;
+mod terms;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,13 +33,13 @@ use crate::telemetry::health::{Check, Health};
 use crate::telemetry::metrics::routes::RouteMetrics;
 use crate::telemetry::metrics::{ControllerMetrics, LeaderMetrics, NodeMetrics, ProcessMetrics, ServiceMetrics};
 use acceptance::{Acceptance, Records};
-use candidacy::Candidacy;
+use eligibility::Eligibility;
 use kubernetes::clients::Clients;
 use leader_election::{Elector, ElectorConfig, Ending, Leading};
 use process::{govern, tasks};
 use serving::{Endpoints, Server};
 use supervisor::{Ended, How, Supervisor};
-use tenure::Tenures;
+use terms::Terms;
 
 /// How long the last events may take to be written when a term or the process ends.
 const LAST_EVENTS: Duration = Duration::from_secs(5);
@@ -65,7 +65,7 @@ pub async fn run(config: Config, shutdown: CancellationToken) -> Result<(), RunE
     let mut registry = Registry::default();
     let metrics = Metrics::new(&mut registry);
     let health = Health::default();
-    health.set(candidacy::CONCERN, Check::Failed("there is no connection to the provider yet".to_owned()));
+    health.set(eligibility::CHECK, Check::Failed("there is no connection to the provider yet".to_owned()));
     let mut background = Supervisor::new(health.liveness().clone());
     serve(&config, &health, registry, &mut background).await?;
     let clients = kubernetes::clients(&config.kubernetes).await?;
@@ -141,7 +141,7 @@ impl Parts {
         let (handle, instances) = self.session(terms, events.clone(), background);
         let rate_limit = instances.rate_limit();
         let (resting, rests) = watch::channel(false);
-        let candidates = self.candidacy(&handle, rests, background);
+        let candidates = self.eligibility(&handle, rests, background);
         let (leading, leadings) = watch::channel::<Option<Leading>>(None);
         let lease = leadings.clone();
         self.health.liveness().watch_lease(move || lease.borrow().as_ref().map(|leading| leading.valid_until));
@@ -150,10 +150,10 @@ impl Parts {
         background.spawn(tasks::ELECTION, self.election(candidates, leading, mirrors, ending.clone()));
         let replacement = self.elector();
 
-        let wires = tenure::Wires { handle, instances: Arc::new(instances), rate_limit, events, term, mirror, resting };
-        let tenures = Tenures::new(self, wires);
-        let ended = govern(background, &stop, tenures.serve(leadings, &stop)).await;
-        tenures.withdraw();
+        let wires = terms::Wires { handle, instances: Arc::new(instances), rate_limit, events, term, mirror, resting };
+        let terms = Terms::new(self, wires);
+        let ended = govern(background, &stop, terms.serve(leadings, &stop)).await;
+        terms.withdraw();
         ending.release.cancel();
         if let Some(How::Panicked(_)) | None = background.finished(tasks::ELECTION).await
             && let Some(elector) = replacement
@@ -161,21 +161,23 @@ impl Parts {
         {
             tracing::warn!(%error, "the lease was not given back; another replica takes over when it has expired");
         }
-        tenures.end().await;
+        terms.end().await;
         // The writer of events ends with those who have some.
-        [tasks::SESSION, tasks::BATCHES, tasks::CANDIDACY, tasks::ELIGIBILITY].iter().for_each(|task| background.abort(task));
+        [tasks::SESSION, tasks::BATCHES, tasks::PROVIDER_ELIGIBILITY, tasks::ELIGIBILITY]
+            .iter()
+            .for_each(|task| background.abort(task));
         if timeout(LAST_EVENTS, background.finished(tasks::EVENTS)).await.is_err() {
             tracing::warn!("the last events were not written in time");
         }
         ended.map_or(Ok(()), Err)
     }
 
-    fn candidacy(&self, handle: &Handle, rests: watch::Receiver<bool>, background: &mut Supervisor) -> watch::Receiver<bool> {
+    fn eligibility(&self, handle: &Handle, rests: watch::Receiver<bool>, background: &mut Supervisor) -> watch::Receiver<bool> {
         let ((usable, usables), (candidate, candidates)) = (watch::channel(false), watch::channel(false));
         let provider = self.metrics.provider.clone();
-        let candidacy = Candidacy::new(handle.state(), self.config.provider.grace, self.health.clone(), provider);
-        background.spawn(tasks::CANDIDACY, candidacy.run(usable));
-        background.spawn(tasks::ELIGIBILITY, candidacy::eligibility(usables, rests, candidate));
+        let eligibility = Eligibility::new(handle.state(), self.config.provider.grace, self.health.clone(), provider);
+        background.spawn(tasks::PROVIDER_ELIGIBILITY, eligibility.run(usable));
+        background.spawn(tasks::ELIGIBILITY, eligibility::eligibility(usables, rests, candidate));
         candidates
     }
 

@@ -31,7 +31,7 @@ const OF_A_TERM: [&str; 11] = [
 /// The tasks of the process.
 const OF_THE_PROCESS: [&str; 8] = [
     "api-server-probe",
-    "candidacy",
+    "provider-eligibility",
     "election-eligibility",
     "events",
     "health-and-metrics",

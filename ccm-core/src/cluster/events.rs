@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
-use kube::runtime::events::{Event, EventType, Recorder, Reporter};
+use kube::runtime::events::{self as api, Recorder, Reporter};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::time::{MissedTickBehavior, interval};
@@ -60,7 +60,7 @@ impl From<&Service> for Subject {
 
 /// How grave an event is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Grade {
+pub enum EventType {
     /// For the record.
     Normal,
     /// A person should look.
@@ -69,11 +69,11 @@ pub enum Grade {
 
 /// One event.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Note {
+pub struct Event {
     /// What it is about.
     pub subject: Subject,
     /// How grave it is.
-    pub grade: Grade,
+    pub event_type: EventType,
     /// One of [`crate::names::events`], or a provider's word.
     pub reason: String,
     /// For people.
@@ -83,7 +83,7 @@ pub struct Note {
 /// The queue of events. Clones share it.
 #[derive(Clone)]
 pub struct Events {
-    queue: mpsc::Sender<Note>,
+    queue: mpsc::Sender<Event>,
     dropped: Arc<AtomicU64>,
 }
 
@@ -114,13 +114,13 @@ impl Events {
     }
 
     /// A queue to be read by the caller: for tests.
-    pub fn queue(capacity: usize) -> (Self, mpsc::Receiver<Note>) {
+    pub fn queue(capacity: usize) -> (Self, mpsc::Receiver<Event>) {
         let (queue, receiver) = mpsc::channel(capacity);
         (Self { queue, dropped: Arc::default() }, receiver)
     }
 
     /// Queues an event; at once, whatever the API server does.
-    pub fn publish(&self, note: Note) {
+    pub fn publish(&self, note: Event) {
         match self.queue.try_send(note) {
             Ok(()) => {}
             Err(TrySendError::Full(_)) => drop(self.dropped.fetch_add(1, Ordering::Relaxed)),
@@ -137,21 +137,21 @@ impl Events {
 
 /// Events that are to be written.
 struct Waiting {
-    queue: mpsc::Receiver<Note>,
-    plain: VecDeque<Note>,
+    queue: mpsc::Receiver<Event>,
+    plain: VecDeque<Event>,
     /// How many events were dropped since the last log line about that.
     dropped: Arc<AtomicU64>,
 }
 
 impl Waiting {
     /// A warning as soon as there is one, another event at its pace; at the end of the queue what is left, at once.
-    async fn next(&mut self, pace: &mut tokio::time::Interval) -> Option<Note> {
+    async fn next(&mut self, pace: &mut tokio::time::Interval) -> Option<Event> {
         loop {
             tokio::select! {
                 biased;
                 note = self.queue.recv() => match note {
                     None => return self.plain.pop_front(),
-                    Some(note) if note.grade == Grade::Warning => return Some(note),
+                    Some(note) if note.event_type == EventType::Warning => return Some(note),
                     Some(_) if self.plain.len() >= QUEUE => drop(self.dropped.fetch_add(1, Ordering::Relaxed)),
                     Some(note) => self.plain.push_back(note),
                 },
@@ -180,7 +180,7 @@ struct Scribe {
 
 impl Scribe {
     /// Waits while the API server is away; a write that was not answered is made once more.
-    async fn write(&mut self, note: &Note) -> Result<(), kube::Error> {
+    async fn write(&mut self, note: &Event) -> Result<(), kube::Error> {
         self.presence.present().await;
         match self.recorder(note).publish(&event(note), &reference(&note.subject)).await {
             Err(error) if is_unanswered(&error) => {
@@ -193,7 +193,7 @@ impl Scribe {
         }
     }
 
-    fn recorder(&mut self, note: &Note) -> Recorder {
+    fn recorder(&mut self, note: &Event) -> Recorder {
         if self.written.len() >= REMEMBERED {
             self.written.clear();
         }
@@ -215,11 +215,11 @@ fn cut(text: &str, longest: usize) -> String {
     text[..end].to_owned()
 }
 
-fn event(note: &Note) -> Event {
-    Event {
-        type_: match note.grade {
-            Grade::Normal => EventType::Normal,
-            Grade::Warning => EventType::Warning,
+fn event(note: &Event) -> api::Event {
+    api::Event {
+        type_: match note.event_type {
+            EventType::Normal => api::EventType::Normal,
+            EventType::Warning => api::EventType::Warning,
         },
         reason: cut(&note.reason, LONGEST_REASON),
         note: Some(cut(&note.message, LONGEST_MESSAGE)),

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::cluster::events::{Events, Grade, Note};
+use crate::cluster::events::{Event, EventType, Events};
 use crate::cluster::nodes::Nodes;
 use crate::model::node::Node;
 use crate::names::{annotations, events};
@@ -36,7 +36,7 @@ impl Unmanaged {
     }
 
     /// Takes a node as it is now, or that it is gone; answers the event of a change.
-    fn see(&mut self, name: &str, node: Option<&Node>) -> Option<Note> {
+    fn see(&mut self, name: &str, node: Option<&Node>) -> Option<Event> {
         let before = self.0.remove(name);
         let node = node?;
         let was_unmanaged = before.is_some_and(|uid| uid == node.uid);
@@ -47,7 +47,7 @@ impl Unmanaged {
     }
 }
 
-fn note(node: &Node) -> Note {
+fn note(node: &Node) -> Event {
     let (reason, message) = if node.is_unmanaged() {
         let effect = "ccm-core does not look up, change, count or delete this node, and takes it out of load balancers";
         (events::NODE_UNMANAGED, format!("The annotation {}=true is set: {effect}", annotations::UNMANAGED))
@@ -57,7 +57,7 @@ fn note(node: &Node) -> Note {
             format!("The annotation {}=true is gone: ccm-core manages this node again", annotations::UNMANAGED),
         )
     };
-    Note { subject: node.into(), grade: Grade::Normal, reason: reason.to_owned(), message }
+    Event { subject: node.into(), event_type: EventType::Normal, reason: reason.to_owned(), message }
 }
 
 #[cfg(test)]
@@ -77,7 +77,7 @@ mod tests {
         node(name, "1", "true")
     }
 
-    async fn is_next(notes: &mut mpsc::Receiver<Note>, name: &str, reason: &str) {
+    async fn is_next(notes: &mut mpsc::Receiver<Event>, name: &str, reason: &str) {
         let found = notes.recv().await.map(|note| (note.subject.name, note.reason));
         assert_eq!(found, Some((name.to_owned(), reason.to_owned())));
     }

@@ -5,7 +5,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::leader_election;
-use crate::cluster::events::{Events, Grade, Note, Subject};
+use crate::cluster::events::{Event, EventType, Events, Subject};
 use crate::cluster::nodes;
 use crate::cluster::state::accepted::{Accepted, Rejection};
 use crate::cluster::state::{StateError, StateStore, Stored};
@@ -179,7 +179,7 @@ impl Acceptance {
             uid: self.cluster_uid.clone(),
         };
         let subject = map.unwrap_or_else(namespace);
-        self.events.publish(Note { subject, grade: Grade::Warning, reason: reason.to_owned(), message });
+        self.events.publish(Event { subject, event_type: EventType::Warning, reason: reason.to_owned(), message });
     }
 }
 

@@ -15,7 +15,7 @@ pub(super) mod tasks {
     pub const PRESENCE: &str = "api-server-probe";
     pub const SESSION: &str = "provider-session";
     pub const BATCHES: &str = "look-up-batches";
-    pub const CANDIDACY: &str = "candidacy";
+    pub const PROVIDER_ELIGIBILITY: &str = "provider-eligibility";
     pub const ELIGIBILITY: &str = "election-eligibility";
     pub const ELECTION: &str = "leader-election";
     /// Not spawned: what runs one term after another.

@@ -9,7 +9,7 @@ use crate::names;
 use crate::telemetry::health::{Check, Health};
 
 /// The check's name in `/readyz`.
-const CONCERN: &str = "state";
+const CHECK: &str = "state";
 /// The approximate time between two checks: damage is repaired within 30 s, including one failed attempt.
 const PERIOD: Duration = Duration::from_secs(10);
 
@@ -31,7 +31,7 @@ pub(super) async fn guard(store: &TermStore, health: &Health) -> u64 {
         } else {
             tracing::info!(map = store.name(), "the state can be read again");
         }
-        health.set(CONCERN, problem.clone().map_or(Check::Ok, Check::Warning));
+        health.set(CHECK, problem.clone().map_or(Check::Ok, Check::Warning));
         last = problem;
     }
 }

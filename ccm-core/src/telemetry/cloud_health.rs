@@ -115,8 +115,8 @@ impl Heard {
         }
     }
 
-    fn say(&self, concern: &str, message: Option<String>) {
-        self.health.set(concern, message.map_or(Check::Ok, Check::Warning));
+    fn say(&self, check: &str, message: Option<String>) {
+        self.health.set(check, message.map_or(Check::Ok, Check::Warning));
     }
 }
 
@@ -149,8 +149,8 @@ mod tests {
         ProviderError { outcome: Outcome::Terminal, reason: reason.to_owned(), message: "words".to_owned() }
     }
 
-    fn warning(health: &Health, concern: &str) -> String {
-        match health.checks().get(concern) {
+    fn warning(health: &Health, check: &str) -> String {
+        match health.checks().get(check) {
             Some(Check::Warning(text)) => text.clone(),
             other => format!("{other:?}"),
         }

@@ -19,7 +19,7 @@ pub enum Check {
 }
 
 #[derive(Debug)]
-struct Said {
+struct Entry {
     check: Check,
     /// When it ends by itself.
     until: Option<Instant>,
@@ -28,29 +28,29 @@ struct Said {
 /// All checks. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Health {
-    checks: Arc<RwLock<BTreeMap<String, Said>>>,
+    checks: Arc<RwLock<BTreeMap<String, Entry>>>,
     liveness: Liveness,
 }
 
 impl Health {
     /// Sets the result of a check.
-    pub fn set(&self, concern: &str, check: Check) {
-        self.checks.write().insert(concern.to_owned(), Said { check, until: None });
+    pub fn set(&self, name: &str, check: Check) {
+        self.checks.write().insert(name.to_owned(), Entry { check, until: None });
     }
 
     /// Sets the result of a check; the check ends by itself at `until`.
-    pub fn set_until(&self, concern: &str, check: Check, until: Instant) {
-        self.checks.write().insert(concern.to_owned(), Said { check, until: Some(until) });
+    pub fn set_until(&self, name: &str, check: Check, until: Instant) {
+        self.checks.write().insert(name.to_owned(), Entry { check, until: Some(until) });
     }
 
     /// Removes a check.
-    pub fn clear(&self, concern: &str) {
-        self.checks.write().remove(concern);
+    pub fn clear(&self, name: &str) {
+        self.checks.write().remove(name);
     }
 
     /// Removes every check except these.
-    pub fn keep(&self, concerns: &BTreeMap<String, Check>) {
-        self.checks.write().retain(|concern, _| concerns.contains_key(concern));
+    pub fn keep(&self, names: &BTreeMap<String, Check>) {
+        self.checks.write().retain(|name, _| names.contains_key(name));
     }
 
     /// What `/livez` reports.
@@ -62,7 +62,7 @@ impl Health {
     pub fn checks(&self) -> BTreeMap<String, Check> {
         let (checks, now) = (self.checks.read(), Instant::now());
         let lasting = checks.iter().filter(|(_, said)| said.until.is_none_or(|until| now < until));
-        lasting.map(|(concern, said)| (concern.clone(), said.check.clone())).collect()
+        lasting.map(|(name, entry)| (name.clone(), entry.check.clone())).collect()
     }
 }
 

@@ -5,12 +5,12 @@ use serde_json::json;
 use super::*;
 use crate::cluster::scripted::{ApiServer, Call, service_model};
 
-fn note(message: &str) -> Note {
+fn note(message: &str) -> Event {
     let subject = Subject { kind: "Node", namespace: String::new(), name: "a".into(), uid: "u1".into() };
-    Note { subject, grade: Grade::Warning, reason: "TopologyDrift".into(), message: message.into() }
+    Event { subject, event_type: EventType::Warning, reason: "TopologyDrift".into(), message: message.into() }
 }
 
-async fn written(notes: impl IntoIterator<Item = Note>) -> Vec<Call> {
+async fn written(notes: impl IntoIterator<Item = Event>) -> Vec<Call> {
     let server = ApiServer::default();
     let (events, task) = Events::start(server.client(), Presence::default(), "cloud-node-controller", "me");
     notes.into_iter().for_each(|note| events.publish(note));
@@ -34,7 +34,7 @@ async fn an_event_says_what_happened_to_what_and_who_says_so() {
 #[tokio::test]
 async fn an_event_about_a_service_stands_beside_it() {
     let service = service_model(&json!({ "metadata": { "namespace": "shop", "name": "web", "uid": "u2" } }));
-    let calls = written([Note { subject: Subject::from(&service), ..note("no quota") }]).await;
+    let calls = written([Event { subject: Subject::from(&service), ..note("no quota") }]).await;
     let [call] = calls.as_slice() else { panic!("{calls:?}") };
     assert_eq!(call.path, "/apis/events.k8s.io/v1/namespaces/shop/events");
     let regarding = json!({ "apiVersion": "v1", "kind": "Service", "namespace": "shop", "name": "web", "uid": "u2" });

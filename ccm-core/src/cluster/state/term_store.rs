@@ -9,7 +9,7 @@ use tokio::sync::Mutex;
 use super::accepted::Accepted;
 use super::restore::{Damage, Finding, Known, Repair, inspect, repair};
 use super::{State, StateError, StateStore, Stored};
-use crate::cluster::events::{Events, Grade, Note, Subject};
+use crate::cluster::events::{Event, EventType, Events, Subject};
 use crate::cluster::gate::Gate;
 use crate::names;
 
@@ -139,7 +139,7 @@ impl TermStore {
         tracing::warn!("{message}");
         if let Some(subject) = subject {
             let reason = names::events::STATE_RESTORED.to_owned();
-            self.events.publish(Note { subject, grade: Grade::Warning, reason, message });
+            self.events.publish(Event { subject, event_type: EventType::Warning, reason, message });
         }
     }
 }

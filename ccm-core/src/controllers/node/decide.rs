@@ -7,7 +7,7 @@ mod tests;
 pub use labels::Discarded;
 
 use super::observe::Observed;
-use crate::cluster::events::Grade;
+use crate::cluster::events::EventType;
 use crate::cluster::patch::{NetworkCondition, NodePatch, NodeStatusPatch};
 use crate::model::instance::{Instance, InstanceState, Lookup};
 use crate::model::node::{NetworkUnavailable, Node};
@@ -28,7 +28,7 @@ pub struct Plan {
     /// Whether the second write ends the node's initialisation.
     pub initializes: bool,
     /// What a person should know of the node.
-    pub remarks: Vec<Remark>,
+    pub warnings: Vec<NodeWarning>,
     /// Labels from the provider that were not set.
     pub discarded: Vec<Discarded>,
     /// Whether to come back without being woken.
@@ -49,21 +49,21 @@ pub enum Again {
 
 /// Something to tell about a node, once.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Remark {
+pub struct NodeWarning {
     /// The reason of the event.
     pub reason: String,
     /// For people.
     pub message: String,
 }
 
-impl Remark {
-    /// A remark under a reason of [`crate::names::events`].
+impl NodeWarning {
+    /// A warning under a reason of [`crate::names::events`].
     pub fn new(reason: &str, message: impl Into<String>) -> Self {
         Self { reason: reason.to_owned(), message: message.into() }
     }
 
-    /// All remarks ask somebody to look.
-    pub const GRADE: Grade = Grade::Warning;
+    /// All warnings ask somebody to look.
+    pub const GRADE: EventType = EventType::Warning;
 }
 
 /// Why an answer cannot be used. The node stays as it is.
@@ -92,12 +92,12 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    fn remark(&self) -> Remark {
+    fn warning(&self) -> NodeWarning {
         let reason = match self {
             Self::NodeIp(_) => events::INVALID_NODE_IP,
             _ => events::INVALID_PROVIDER_ANSWER,
         };
-        Remark::new(reason, self.to_string())
+        NodeWarning::new(reason, self.to_string())
     }
 }
 
@@ -152,8 +152,8 @@ fn answered(observed: &Observed, lookup: &Lookup) -> Plan {
         Lookup::NotFound => Plan::again(Again::BackOff),
         Lookup::Ambiguous(ids) => {
             let message = format!("more than one machine fits this node: {}; set spec.providerID", ids.join(", "));
-            let remarks = vec![Remark::new(events::AMBIGUOUS_INSTANCE, message)];
-            Plan { remarks, ..Plan::again(Again::Slowly) }
+            let warnings = vec![NodeWarning::new(events::AMBIGUOUS_INSTANCE, message)];
+            Plan { warnings, ..Plan::again(Again::Slowly) }
         }
     };
     if !observed.node.is_uninitialized() {
@@ -171,8 +171,8 @@ fn found(observed: &Observed, instance: &Instance) -> Plan {
         true => initialize(observed, instance),
         false => refresh(node, provider, instance),
     };
-    let mut plan = planned.unwrap_or_else(|refusal| Plan { remarks: vec![refusal.remark()], ..Plan::again(Again::BackOff) });
-    plan.remarks.extend(instance.warnings.iter().map(|warning| Remark::new(&warning.reason, &warning.message)));
+    let mut plan = planned.unwrap_or_else(|refusal| Plan { warnings: vec![refusal.warning()], ..Plan::again(Again::BackOff) });
+    plan.warnings.extend(instance.warnings.iter().map(|warning| NodeWarning::new(&warning.reason, &warning.message)));
     plan
 }
 
@@ -191,11 +191,11 @@ fn refresh(node: &Node, provider: &ProviderInfo, instance: &Instance) -> Result<
     // Labels do not depend on addresses: a bad address must not hold them up.
     let (addresses, refusal) = match addresses::changed(node, instance) {
         Ok(addresses) => (addresses, None),
-        Err(error) => (None, Some(Refusal::from(error).remark())),
+        Err(error) => (None, Some(Refusal::from(error).warning())),
     };
-    let remarks = labels::drift(node, instance).into_iter().chain(refusal).collect();
+    let warnings = labels::drift(node, instance).into_iter().chain(refusal).collect();
     let status = NodeStatusPatch { addresses, network: None };
-    Ok(Plan { status, patch: labels::reconciled(node, Some(instance)), remarks, ..Plan::default() })
+    Ok(Plan { status, patch: labels::reconciled(node, Some(instance)), warnings, ..Plan::default() })
 }
 
 /// Where node-route-controller runs, a node that is initialised has no network until its routes exist. What the condition says

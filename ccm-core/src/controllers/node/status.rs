@@ -4,8 +4,8 @@ use std::time::Instant;
 use jiff::Timestamp;
 
 use super::act::Acted;
-use super::decide::{Discarded, Plan, Remark};
-use crate::cluster::events::{Events, Grade, Note};
+use super::decide::{Discarded, NodeWarning, Plan};
+use crate::cluster::events::{Event, EventType, Events};
 use crate::cluster::patch::WriteError;
 use crate::model::node::Node;
 use crate::names::{events, labels};
@@ -15,12 +15,12 @@ use crate::telemetry::event_dedup::EventDedup;
 use crate::telemetry::log_budget::{Line, LogBudget};
 use crate::telemetry::metrics::NodeMetrics;
 
-/// Tells, and remembers what it told, so that a remark is made once for each node and not at every look-up.
+/// Tells, and remembers what it told, so that a warning is made once for each node and not at every look-up.
 pub struct Status {
     events: Events,
     metrics: NodeMetrics,
     cloud: CloudHealth,
-    sent: EventDedup<Remark>,
+    sent: EventDedup<NodeWarning>,
     lines: LogBudget,
 }
 
@@ -37,8 +37,8 @@ impl Status {
         } else if acted.plan.writes() {
             tracing::info!(node = acted.node.name, changes = changes(&acted.plan), "a node was brought up to date");
         }
-        for remark in &acted.plan.remarks {
-            self.tell(&acted.node, remark);
+        for warning in &acted.plan.warnings {
+            self.tell(&acted.node, warning);
         }
     }
 
@@ -54,14 +54,14 @@ impl Status {
         self.cloud.looked_up(&node.name, Some(error));
         let needs_a_person = matches!(error.outcome, Outcome::Terminal | Outcome::Unsupported) || error.reason == "INTERNAL";
         if needs_a_person && node.is_uninitialized() {
-            self.tell(node, &Remark::new(events::CLOUD_LOOKUP_FAILED, error.to_string()));
+            self.tell(node, &NodeWarning::new(events::CLOUD_LOOKUP_FAILED, error.to_string()));
         }
     }
 
     /// The API server refused a write for good.
     pub fn write_refused(&self, node: &Node, error: &WriteError) {
         let message = format!("The API server refuses what is to be written to the node, which is tried again slowly: {error}");
-        self.tell(node, &Remark::new(events::NODE_WRITE_REFUSED, message));
+        self.tell(node, &NodeWarning::new(events::NODE_WRITE_REFUSED, message));
     }
 
     /// The node is gone, or no longer managed: no warning about it stays.
@@ -91,18 +91,18 @@ impl Status {
             tracing::warn!(node = node.name, label = key, why, "a label from the provider was not set");
         }
         let message = format!("The cloud's answer was applied: type {kind:?}, zone {zone:?}, addresses {addresses}");
-        self.publish(node, Grade::Normal, Remark::new(events::SYNCED, message));
+        self.publish(node, EventType::Normal, NodeWarning::new(events::SYNCED, message));
     }
 
-    fn tell(&self, node: &Node, remark: &Remark) {
-        if self.sent.is_new(&node.name, &node.uid, remark.clone()) {
-            tracing::warn!(node = node.name, reason = remark.reason, "{}", remark.message);
-            self.publish(node, Remark::GRADE, remark.clone());
+    fn tell(&self, node: &Node, warning: &NodeWarning) {
+        if self.sent.is_new(&node.name, &node.uid, warning.clone()) {
+            tracing::warn!(node = node.name, reason = warning.reason, "{}", warning.message);
+            self.publish(node, NodeWarning::GRADE, warning.clone());
         }
     }
 
-    fn publish(&self, node: &Node, grade: Grade, remark: Remark) {
-        self.events.publish(Note { subject: node.into(), grade, reason: remark.reason, message: remark.message });
+    fn publish(&self, node: &Node, event_type: EventType, warning: NodeWarning) {
+        self.events.publish(Event { subject: node.into(), event_type, reason: warning.reason, message: warning.message });
     }
 }
 

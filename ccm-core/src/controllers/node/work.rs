@@ -117,7 +117,7 @@ impl Worker {
             WriteError::Api(_) if !error.is_unanswered() => {
                 tracing::warn!(node = node.name, %error, "node patch failed, retrying");
             }
-            // Said elsewhere, once for all.
+            // Finding elsewhere, once for all.
             _ => tracing::debug!(node = node.name, %error, "node patch failed, retrying"),
         }
         BACK_OFF

@@ -18,7 +18,7 @@ use self::evidence::Missing;
 use self::rules::Rules;
 use super::LifecycleConfig;
 use super::marks::Marks;
-use super::observations::{Observations, Said};
+use super::observations::{Finding, Observations};
 use crate::cluster::state::{Cause, Rule, Scope, State, Trip};
 use crate::model::node::{Node, Ready, Taint};
 use crate::model::provider_info::ProviderInfo;
@@ -211,7 +211,7 @@ pub(super) fn is_shutdown_taint(taint: &Taint) -> bool {
 }
 
 fn to_taint(observed: &Observed<'_>) -> Vec<Arc<Node>> {
-    let stopped = |node: &Node| node.ready != Ready::True && observed.observations.latest(&node.name) == Some(Said::Stopped);
+    let stopped = |node: &Node| node.ready != Ready::True && observed.observations.latest(&node.name) == Some(Finding::Stopped);
     let wanted = |node: &Node| stopped(node) && !has_shutdown_taint(node) && observed.manages(node);
     observed.nodes.iter().filter(|node| wanted(node)).cloned().collect()
 }

@@ -14,7 +14,7 @@ use crate::model::provider_info::ProviderInfo;
 
 /// What an answer means for the node that was asked about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum Finding {
     /// The machine is known and is not stopped.
     Alive,
     /// The machine is stopped.
@@ -30,7 +30,7 @@ pub(super) enum Said {
 /// An answer of this tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Latest {
-    said: Said,
+    finding: Finding,
     observed_at: Timestamp,
 }
 
@@ -112,21 +112,21 @@ impl Observations {
 
     /// Takes an answer in.
     pub fn record(&mut self, node: &Node, answer: &Answer, now: Instant, confirmation: Duration) {
-        let said = classify(node, &answer.lookup);
-        self.latest.insert(node.name.clone(), Latest { said, observed_at: answer.observed_at });
+        let finding = classify(node, &answer.lookup);
+        self.latest.insert(node.name.clone(), Latest { finding, observed_at: answer.observed_at });
         if node.ready == Ready::True {
-            self.record_ready(node, said, now);
+            self.record_ready(node, finding, now);
             return;
         }
-        match (said, &node.provider_id) {
-            (Said::NotFound | Said::Deleted, Some(id)) => self.record_gone(node, id, said, answer, now, confirmation),
+        match (finding, &node.provider_id) {
+            (Finding::NotFound | Finding::Deleted, Some(id)) => self.record_gone(node, id, finding, answer, now, confirmation),
             _ => drop(self.gone.remove(&node.name)),
         }
     }
 
-    fn record_ready(&mut self, node: &Node, said: Said, now: Instant) {
+    fn record_ready(&mut self, node: &Node, finding: Finding, now: Instant) {
         self.gone.remove(&node.name);
-        if !matches!(said, Said::NotFound | Said::Deleted) {
+        if !matches!(finding, Finding::NotFound | Finding::Deleted) {
             self.denied.remove(&node.name);
             return;
         }
@@ -137,14 +137,14 @@ impl Observations {
         }
     }
 
-    fn record_gone(&mut self, node: &Node, id: &str, said: Said, answer: &Answer, now: Instant, confirmation: Duration) {
+    fn record_gone(&mut self, node: &Node, id: &str, finding: Finding, answer: &Answer, now: Instant, confirmation: Duration) {
         let begin = || Gone::begin(node, id, answer, now);
         let gone = self.gone.entry(node.name.clone()).or_insert_with(begin);
         if !gone.is_of(node) || gone.cloud_identity != answer.cloud_identity {
             *gone = begin();
         }
         gone.add(answer, now, confirmation);
-        gone.known_deleted |= said == Said::Deleted;
+        gone.known_deleted |= finding == Finding::Deleted;
     }
 
     /// Takes in that a node could not be looked up: what an earlier answer of this tick said does not count.
@@ -163,13 +163,13 @@ impl Observations {
     }
 
     /// What was said of a node in this tick; `None` if nothing was, or it could not be found out.
-    pub fn latest(&self, name: &str) -> Option<Said> {
-        self.latest.get(name).map(|latest| latest.said)
+    pub fn latest(&self, name: &str) -> Option<Finding> {
+        self.latest.get(name).map(|latest| latest.finding)
     }
 
     /// What was said of a node in this tick, if the data is not older than a moment of the provider's clock.
-    pub fn latest_since(&self, name: &str, not_before: Timestamp) -> Option<Said> {
-        self.latest.get(name).filter(|latest| latest.observed_at >= not_before).map(|latest| latest.said)
+    pub fn latest_since(&self, name: &str, not_before: Timestamp) -> Option<Finding> {
+        self.latest.get(name).filter(|latest| latest.observed_at >= not_before).map(|latest| latest.finding)
     }
 
     /// That the machine of a node that is not Ready is gone.
@@ -184,7 +184,7 @@ impl Observations {
 
     /// Whether this tick itself brought the answer that the machine is gone.
     pub fn is_fresh(&self, name: &str) -> bool {
-        matches!(self.latest(name), Some(Said::NotFound | Said::Deleted))
+        matches!(self.latest(name), Some(Finding::NotFound | Finding::Deleted))
     }
 
     /// When the earliest observation that still needs its second answer may get it.
@@ -193,15 +193,15 @@ impl Observations {
     }
 }
 
-fn classify(node: &Node, lookup: &Lookup) -> Said {
+fn classify(node: &Node, lookup: &Lookup) -> Finding {
     match lookup {
-        Lookup::NotFound => Said::NotFound,
-        Lookup::NotMine(_) | Lookup::Ambiguous(_) => Said::Unclear,
-        Lookup::Found(instance) if is_another(node, instance) => Said::Unclear,
+        Lookup::NotFound => Finding::NotFound,
+        Lookup::NotMine(_) | Lookup::Ambiguous(_) => Finding::Unclear,
+        Lookup::Found(instance) if is_another(node, instance) => Finding::Unclear,
         Lookup::Found(instance) => match instance.state {
-            InstanceState::Deleted => Said::Deleted,
-            InstanceState::Stopped => Said::Stopped,
-            InstanceState::Pending | InstanceState::Running => Said::Alive,
+            InstanceState::Deleted => Finding::Deleted,
+            InstanceState::Stopped => Finding::Stopped,
+            InstanceState::Pending | InstanceState::Running => Finding::Alive,
         },
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::act::ActError;
 use super::decide::Block;
 use super::observe::Answered;
-use crate::cluster::events::{Events, Grade, Note, Subject};
+use crate::cluster::events::{Event, EventType, Events, Subject};
 use crate::cluster::patch::WriteError;
 use crate::cluster::state::{State, StateError, Trip};
 use crate::controllers::NodeContext;
@@ -32,8 +32,8 @@ pub(super) struct Status {
     /// The state's ConfigMap.
     map: String,
     subject: Option<Subject>,
-    /// What each concern says now, so that only a change is an event and a log line.
-    said: BTreeMap<&'static str, String>,
+    /// What each check says now, so that only a change is an event and a log line.
+    reported: BTreeMap<&'static str, String>,
     told: BTreeSet<String>,
     /// Nodes whose look-up failed in this tick, and in the one before.
     failing: BTreeSet<String>,
@@ -49,7 +49,7 @@ impl Status {
             metrics: ctx.metrics.clone(),
             map: map.to_owned(),
             subject: None,
-            said: BTreeMap::new(),
+            reported: BTreeMap::new(),
             told: BTreeSet::new(),
             failing: BTreeSet::new(),
             failed: BTreeSet::new(),
@@ -76,12 +76,12 @@ impl Status {
         let listed = tripped.iter().flat_map(|trip| trip.nodes.iter().take(NODES_TOLD).map(move |node| (trip, node)));
         for (trip, (name, uid)) in listed {
             let subject = Subject { kind: "Node", namespace: String::new(), name: name.clone(), uid: uid.clone() };
-            self.note(subject, Grade::Warning, names::events::DELETION_BREAKER_TRIPPED, &self.message(trip));
+            self.note(subject, EventType::Warning, names::events::DELETION_BREAKER_TRIPPED, &self.message(trip));
         }
         for trip in closed {
             let message = format!("Breaker {} was reset: the reason for which it tripped is gone", trip.id);
             tracing::info!(breaker = trip.id, "{message}");
-            self.note_on_map(Grade::Normal, names::events::DELETION_BREAKER_RESET, &message);
+            self.note_on_map(EventType::Normal, names::events::DELETION_BREAKER_RESET, &message);
         }
     }
 
@@ -90,7 +90,7 @@ impl Status {
         self.subject = state.subject();
         let message = format!("Breaker {} was released: its {} nodes may be deleted", trip.id, trip.nodes.len());
         tracing::warn!(breaker = trip.id, "{message}");
-        self.note_on_map(Grade::Normal, names::events::DELETION_BREAKER_RELEASED, &message);
+        self.note_on_map(EventType::Normal, names::events::DELETION_BREAKER_RELEASED, &message);
     }
 
     /// Why nodes that look gone are kept, besides the breakers; an empty list clears the warning.
@@ -143,31 +143,31 @@ impl Status {
         self.failed = failing;
     }
 
-    fn set(&mut self, concern: &'static str, message: Option<String>) {
-        self.health.set(concern, message.clone().map_or(Check::Ok, Check::Warning));
-        self.tell(concern, message);
+    fn set(&mut self, check: &'static str, message: Option<String>) {
+        self.health.set(check, message.clone().map_or(Check::Ok, Check::Warning));
+        self.tell(check, message);
     }
 
-    /// Counts and times change from tick to tick: only that a concern arises is news.
-    fn tell(&mut self, concern: &'static str, message: Option<String>) {
+    /// Counts and times change from tick to tick: only a new warning is an event.
+    fn tell(&mut self, check: &'static str, message: Option<String>) {
         let Some(message) = message else {
-            if self.said.remove(concern).is_some() {
-                tracing::info!(concern, "well again");
+            if self.reported.remove(check).is_some() {
+                tracing::info!(check, "well again");
             }
             return;
         };
-        if self.said.insert(concern, message.clone()).is_none() {
-            tracing::warn!(concern, "{message}");
-            let lookups = concern == LOOK_UPS || concern == CREDENTIALS;
+        if self.reported.insert(check, message.clone()).is_none() {
+            tracing::warn!(check, "{message}");
+            let lookups = check == LOOK_UPS || check == CREDENTIALS;
             let reason = if lookups { names::events::NODE_LOOKUPS_FAILING } else { names::events::NODE_DELETION_PAUSED };
-            self.note_on_map(Grade::Warning, reason, &message);
+            self.note_on_map(EventType::Warning, reason, &message);
         }
     }
 
     fn tell_of(&self, trip: &Trip) {
         let message = self.message(trip);
         tracing::error!(breaker = trip.id, nodes = trip.count, "{message}");
-        self.note_on_map(Grade::Warning, names::events::DELETION_BREAKER_TRIPPED, &message);
+        self.note_on_map(EventType::Warning, names::events::DELETION_BREAKER_TRIPPED, &message);
     }
 
     fn message(&self, trip: &Trip) -> String {
@@ -183,26 +183,31 @@ impl Status {
         )
     }
 
-    fn note_on_map(&self, grade: Grade, reason: &str, message: &str) {
+    fn note_on_map(&self, event_type: EventType, reason: &str, message: &str) {
         if let Some(subject) = self.subject.clone() {
-            self.note(subject, grade, reason, message);
+            self.note(subject, event_type, reason, message);
         }
     }
 
-    fn note(&self, subject: Subject, grade: Grade, reason: &str, message: &str) {
+    fn note(&self, subject: Subject, event_type: EventType, reason: &str, message: &str) {
         let message = message.chars().take(NOTE_LENGTH).collect();
-        self.events.publish(Note { subject, grade, reason: reason.to_owned(), message });
+        self.events.publish(Event { subject, event_type, reason: reason.to_owned(), message });
     }
 }
 
 /// Go's event before a DELETE.
-pub(super) fn deleting(node: &Node, why: &str) -> Note {
+pub(super) fn deleting(node: &Node, why: &str) -> Event {
     let message = format!("Deleting node {} because {why}", node.name);
-    Note { subject: node.into(), grade: Grade::Normal, reason: names::events::DELETING_NODE.to_owned(), message }
+    Event { subject: node.into(), event_type: EventType::Normal, reason: names::events::DELETING_NODE.to_owned(), message }
 }
 
 /// Go's event after one that failed.
-pub(super) fn deleting_failed(node: &Node, error: &WriteError) -> Note {
+pub(super) fn deleting_failed(node: &Node, error: &WriteError) -> Event {
     let message = format!("Failed deleting node {}: {error}", node.name);
-    Note { subject: node.into(), grade: Grade::Warning, reason: names::events::DELETING_NODE_FAILED.to_owned(), message }
+    Event {
+        subject: node.into(),
+        event_type: EventType::Warning,
+        reason: names::events::DELETING_NODE_FAILED.to_owned(),
+        message,
+    }
 }

@@ -5,7 +5,7 @@ use ipnet::IpNet;
 
 use super::act::ExamineError;
 use super::decide::deletion::Block;
-use crate::cluster::events::{Events, Grade, Note, Subject};
+use crate::cluster::events::{Event, EventType, Events, Subject};
 use crate::model::node::Node;
 use crate::names::{controllers, events};
 use crate::provider::ProviderError;
@@ -133,7 +133,7 @@ impl Status {
     fn once(&self, node: &Node, reason: &str, message: String) {
         if self.sent.is_new(&node.name, &node.uid, reason.to_owned()) {
             tracing::warn!(node = node.name, reason, "{message}");
-            self.publish(node.into(), events::FAILED_TO_CREATE_ROUTE, Grade::Warning, message);
+            self.publish(node.into(), events::FAILED_TO_CREATE_ROUTE, EventType::Warning, message);
         }
     }
 
@@ -176,7 +176,7 @@ impl Status {
                 let message = tripped(*candidates, *used, *most, *ours, window);
                 if !std::mem::replace(&mut self.tripped, true) {
                     tracing::error!(candidates, most, "{message}");
-                    self.note(events::ROUTE_DELETION_BREAKER_TRIPPED, Grade::Warning, message.clone());
+                    self.note(events::ROUTE_DELETION_BREAKER_TRIPPED, EventType::Warning, message.clone());
                 }
                 self.health.set(DELETION, Check::Warning(message));
             }
@@ -195,18 +195,18 @@ impl Status {
         if std::mem::take(&mut self.tripped) {
             let message = "The breaker for stale routes reset by itself: they fit the budget, or are gone".to_owned();
             tracing::info!("{message}");
-            self.note(events::ROUTE_DELETION_BREAKER_RESET, Grade::Normal, message);
+            self.note(events::ROUTE_DELETION_BREAKER_RESET, EventType::Normal, message);
         }
     }
 
-    fn note(&self, reason: &str, grade: Grade, message: String) {
+    fn note(&self, reason: &str, event_type: EventType, message: String) {
         if let Some(subject) = self.subject.clone() {
-            self.publish(subject, reason, grade, message);
+            self.publish(subject, reason, event_type, message);
         }
     }
 
-    fn publish(&self, subject: Subject, reason: &str, grade: Grade, message: String) {
-        self.events.publish(Note { subject, grade, reason: reason.to_owned(), message });
+    fn publish(&self, subject: Subject, reason: &str, event_type: EventType, message: String) {
+        self.events.publish(Event { subject, event_type, reason: reason.to_owned(), message });
     }
 }
 

@@ -1,7 +1,7 @@
 //! Reports what becomes of a Service's load balancer: events, each failure once, a log line, metrics. `act` writes the condition, since
 //! that is a write to the Service.
 use super::decide::LeftUnmanaged;
-use crate::cluster::events::{Events, Grade, Note};
+use crate::cluster::events::{Event, EventType, Events};
 use crate::cluster::patch::WriteError;
 use crate::model::instance::Warning;
 use crate::model::service::Service;
@@ -38,7 +38,7 @@ impl Status {
     /// A load balancer is about to be made or changed.
     pub fn ensuring(&self, service: &Service) {
         self.metrics.syncs.inc();
-        self.once(service, Grade::Normal, events::ENSURING_LOAD_BALANCER, "Ensuring load balancer", "");
+        self.once(service, EventType::Normal, events::ENSURING_LOAD_BALANCER, "Ensuring load balancer", "");
     }
 
     /// It is in the desired state. What failed before is over; a failure after this is new.
@@ -64,7 +64,7 @@ impl Status {
     /// It is about to be removed.
     pub fn deleting(&self, service: &Service) {
         self.metrics.syncs.inc();
-        self.once(service, Grade::Normal, events::DELETING_LOAD_BALANCER, "Deleting load balancer", "");
+        self.once(service, EventType::Normal, events::DELETING_LOAD_BALANCER, "Deleting load balancer", "");
     }
 
     /// It is gone.
@@ -78,7 +78,7 @@ impl Status {
     pub fn failed(&self, service: &Service, (event, doing): Doing, error: &ProviderError) {
         tracing::debug!(service = service.key(), reason = error.reason, error = error.message, "{doing} failed");
         self.cloud.called(&service.key(), Some(error));
-        self.once(service, Grade::Warning, event, &format!("Error {doing} load balancer: {error}"), &error.reason);
+        self.once(service, EventType::Warning, event, &format!("Error {doing} load balancer: {error}"), &error.reason);
     }
 
     /// A call was answered.
@@ -95,14 +95,14 @@ impl Status {
     /// The API server refused a write that belongs to a call.
     pub fn not_written(&self, service: &Service, (event, doing): Doing, error: &WriteError) {
         let message = format!("Error {doing} load balancer: the Service was not written: {error}");
-        self.once(service, Grade::Warning, event, &message, "write");
+        self.once(service, EventType::Warning, event, &message, "write");
     }
 
     /// What the provider wants the user to know although the call succeeded.
     pub fn warned(&self, service: &Service, warnings: &[Warning]) {
         for Warning { reason, message } in warnings {
             if self.is_new(service, reason, message) {
-                self.publish(service, Grade::Warning, reason.clone(), message.clone());
+                self.publish(service, EventType::Warning, reason.clone(), message.clone());
             }
         }
     }
@@ -116,11 +116,11 @@ impl Status {
                     "The load balancer stays as it is: {class} is not served any more; add it to --load-balancer-classes (or set \
                      --load-balancer-default-class), or remove the load balancer and the finalizer by hand"
                 );
-                self.once(service, Grade::Warning, events::LOAD_BALANCER_CLASS_NOT_SERVED, &message, "");
+                self.once(service, EventType::Warning, events::LOAD_BALANCER_CLASS_NOT_SERVED, &message, "");
             }
             LeftUnmanaged::Unsupported => {
                 let message = "The provider does not serve load balancers: everything stays as it is until one does";
-                self.once(service, Grade::Warning, events::LOAD_BALANCERS_UNSUPPORTED, message, "");
+                self.once(service, EventType::Warning, events::LOAD_BALANCERS_UNSUPPORTED, message, "");
             }
         }
     }
@@ -131,7 +131,7 @@ impl Status {
         let what = changes.join("; ");
         let then = if repair { "it is repaired" } else { "it stays so (--load-balancer-drift=report)" };
         let message = format!("The load balancer is not as it was made, and {then}. Ensure would: {what}");
-        self.once(service, Grade::Warning, events::LOAD_BALANCER_DRIFT, &message, &what);
+        self.once(service, EventType::Warning, events::LOAD_BALANCER_DRIFT, &message, &what);
     }
 
     /// The Service is gone, or nothing is wrong any more.
@@ -143,20 +143,20 @@ impl Status {
     fn without_targets(&self, service: &Service, targets: usize) {
         if targets == 0 {
             let message = "There are no available nodes for LoadBalancer";
-            self.once(service, Grade::Warning, events::UNAVAILABLE_LOAD_BALANCER, message, "");
+            self.once(service, EventType::Warning, events::UNAVAILABLE_LOAD_BALANCER, message, "");
         }
     }
 
     fn normal(&self, service: &Service, reason: &'static str, message: &str) {
-        self.publish(service, Grade::Normal, reason.to_owned(), message.to_owned());
+        self.publish(service, EventType::Normal, reason.to_owned(), message.to_owned());
     }
 
-    fn once(&self, service: &Service, grade: Grade, reason: &'static str, message: &str, about: &str) {
+    fn once(&self, service: &Service, event_type: EventType, reason: &'static str, message: &str, about: &str) {
         if self.is_new(service, reason, about) {
-            if grade == Grade::Warning {
+            if event_type == EventType::Warning {
                 tracing::warn!(service = service.key(), reason, "{message}");
             }
-            self.publish(service, grade, reason.to_owned(), message.to_owned());
+            self.publish(service, event_type, reason.to_owned(), message.to_owned());
         }
     }
 
@@ -164,7 +164,7 @@ impl Status {
         self.sent.is_new(&service.key(), &service.uid, (reason.to_owned(), about.to_owned()))
     }
 
-    fn publish(&self, service: &Service, grade: Grade, reason: String, message: String) {
-        self.events.publish(Note { subject: service.into(), grade, reason, message });
+    fn publish(&self, service: &Service, event_type: EventType, reason: String, message: String) {
+        self.events.publish(Event { subject: service.into(), event_type, reason, message });
     }
 }

@@ -17,7 +17,7 @@ struct Scenario {
     api: ApiServer,
     acceptance: Acceptance,
     term: watch::Sender<Option<Term>>,
-    notes: mpsc::Receiver<Note>,
+    notes: mpsc::Receiver<Event>,
 }
 
 impl Scenario {

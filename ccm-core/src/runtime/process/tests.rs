@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use super::*;
 use crate::cluster::scripted::ApiServer;
 use crate::provider::scripted::{self, Scripted};
-use crate::runtime::tenure::tests::parts;
+use crate::runtime::terms::tests::parts;
 use crate::telemetry::liveness;
 
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/cloud-controller-manager";
@@ -21,9 +21,15 @@ fn supervisor() -> Supervisor {
 
 #[tokio::test(start_paused = true)]
 async fn the_terms_are_ended_as_at_shutdown_where_any_task_of_the_process_ends() {
-    for name in
-        [tasks::SESSION, tasks::BATCHES, tasks::CANDIDACY, tasks::ELIGIBILITY, tasks::ELECTION, tasks::EVENTS, tasks::SERVING]
-    {
+    for name in [
+        tasks::SESSION,
+        tasks::BATCHES,
+        tasks::PROVIDER_ELIGIBILITY,
+        tasks::ELIGIBILITY,
+        tasks::ELECTION,
+        tasks::EVENTS,
+        tasks::SERVING,
+    ] {
         for panics in [true, false] {
             let (mut background, stop) = (supervisor(), CancellationToken::new());
             background.spawn("another", std::future::pending());

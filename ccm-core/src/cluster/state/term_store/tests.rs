@@ -18,7 +18,7 @@ struct Scenario {
     open: Open,
     gate: Gate,
     events: Events,
-    notes: mpsc::Receiver<Note>,
+    notes: mpsc::Receiver<Event>,
 }
 
 impl Scenario {

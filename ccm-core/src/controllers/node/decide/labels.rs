@@ -2,7 +2,7 @@
 //! the node: only those are ever changed again, and none is removed. Pure.
 use std::collections::BTreeMap;
 
-use super::Remark;
+use super::NodeWarning;
 use crate::cluster::patch::NodePatch;
 use crate::model::instance::Instance;
 use crate::model::node::Node;
@@ -110,20 +110,20 @@ fn changeable(instance: &Instance) -> Labels {
 }
 
 /// Where the provider places the machine elsewhere than the node's labels do.
-pub fn drift(node: &Node, instance: &Instance) -> Vec<Remark> {
+pub fn drift(node: &Node, instance: &Instance) -> Vec<NodeWarning> {
     let [_, zone, region] = TWINS;
     let drifts = [(zone, &instance.zone), (region, &instance.region)];
     drifts.into_iter().filter_map(|((ga, beta), value)| drifted(node, ga, beta, value.as_deref()?)).collect()
 }
 
-fn drifted(node: &Node, ga: &str, beta: &str, value: &str) -> Option<Remark> {
+fn drifted(node: &Node, ga: &str, beta: &str, value: &str) -> Option<NodeWarning> {
     let present = node.labels.get(ga).or_else(|| node.labels.get(beta))?;
     (!value.is_empty() && present != value).then(|| {
         let message = format!(
             "label {ga} is {present:?} but the provider says {value:?}; the label stays, since volumes and Pods were \
              placed by it: if the machine moved, delete the node and let it join again"
         );
-        Remark::new(events::TOPOLOGY_DRIFT, message)
+        NodeWarning::new(events::TOPOLOGY_DRIFT, message)
     })
 }
 

@@ -37,7 +37,7 @@ struct Case {
     reason: Option<String>,
     again: Option<String>,
     #[serde(default)]
-    remarks: Vec<String>,
+    warnings: Vec<String>,
     #[serde(default)]
     discarded: Vec<String>,
 }
@@ -202,8 +202,8 @@ fn check(case: &Case) {
     };
     assert_eq!(again, case.again.as_deref(), "{name}: whether to come back");
     assert_eq!(
-        plan.remarks.iter().map(|remark| &remark.reason).collect::<Vec<_>>(),
-        case.remarks.iter().collect::<Vec<_>>(),
+        plan.warnings.iter().map(|warning| &warning.reason).collect::<Vec<_>>(),
+        case.warnings.iter().collect::<Vec<_>>(),
         "{name}"
     );
     assert_eq!(

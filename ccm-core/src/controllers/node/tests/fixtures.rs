@@ -10,7 +10,7 @@ use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 
-use crate::cluster::events::{Events, Note};
+use crate::cluster::events::{Event, Events};
 use crate::cluster::gate::Gate;
 use crate::cluster::nodes::Nodes;
 use crate::cluster::patch::NodeWriter;
@@ -162,7 +162,7 @@ pub struct World {
     /// The lease.
     pub term: watch::Sender<Option<Term>>,
     /// The events.
-    pub notes: mpsc::Receiver<Note>,
+    pub notes: mpsc::Receiver<Event>,
 }
 
 impl World {

@@ -3,7 +3,7 @@ use super::Plan;
 use super::evidence::Evidence;
 use super::rules::Rules;
 use crate::cluster::state::{Rule, Trip};
-use crate::controllers::node_lifecycle::observations::Said;
+use crate::controllers::node_lifecycle::observations::Finding;
 use crate::model::node::Node;
 
 /// Whether the reason of a breaker is gone.
@@ -51,7 +51,8 @@ impl Rules<'_> {
             let gone = observations.gone(&node.name).is_some_and(|gone| !gone.known_deleted);
             gone || observations.denied_since(&node.name).is_some()
         };
-        let is_known = |node: &Node| matches!(observations.latest(&node.name), Some(Said::Alive | Said::Stopped | Said::Deleted));
+        let is_known =
+            |node: &Node| matches!(observations.latest(&node.name), Some(Finding::Alive | Finding::Stopped | Finding::Deleted));
         let concerns = |node: &Node| trip.scope.covers(node.zone()) && node.deleted_at.is_none() && !self.is_planned(node);
         let mut concerned = self.ours.iter().filter(|node| concerns(node));
         concerned.all(|node| !is_absent(node) && (!trip.lists(&node.name, &node.uid) || is_known(node)))

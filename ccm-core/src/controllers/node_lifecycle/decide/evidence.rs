@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use crate::cluster::state::Scope;
-use crate::controllers::node_lifecycle::observations::{Observations, Said};
+use crate::controllers::node_lifecycle::observations::{Finding, Observations};
 use crate::model::node::{Node, Ready};
 
 /// So few counted nodes prove nothing: of a zone, the cluster decides; of the cluster, the budget does.
@@ -45,10 +45,10 @@ pub(crate) struct Missing {
 }
 
 impl Share {
-    fn add(&mut self, said: Option<Said>) {
+    fn add(&mut self, finding: Option<Finding>) {
         self.counted += 1;
-        self.found += usize::from(matches!(said, Some(Said::Alive | Said::Stopped | Said::Deleted)));
-        self.alive += usize::from(matches!(said, Some(Said::Alive | Said::Stopped)));
+        self.found += usize::from(matches!(finding, Some(Finding::Alive | Finding::Stopped | Finding::Deleted)));
+        self.alive += usize::from(matches!(finding, Some(Finding::Alive | Finding::Stopped)));
     }
 
     fn half_found(self) -> bool {

@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::super::fixtures::{IDENTITY, at, found, provider};
 use super::super::*;
-use crate::cluster::events::{Events, Note};
+use crate::cluster::events::{Event, Events};
 use crate::cluster::gate::Gate;
 use crate::cluster::nodes::Nodes;
 use crate::cluster::patch::NodeWriter;
@@ -91,8 +91,8 @@ pub struct World {
     pub ctx: NodeContext,
     term: watch::Sender<Option<Term>>,
     provider: watch::Sender<ProviderState>,
-    notes: mpsc::Receiver<Note>,
-    told: Vec<Note>,
+    notes: mpsc::Receiver<Event>,
+    told: Vec<Event>,
 }
 
 impl World {

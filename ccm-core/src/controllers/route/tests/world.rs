@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::cluster::events::{Events, Note};
+use crate::cluster::events::{Event, Events};
 use crate::cluster::gate::Gate;
 use crate::cluster::nodes::Nodes;
 use crate::cluster::patch::NodeWriter;
@@ -106,7 +106,7 @@ pub struct World {
     pub health: Health,
     pub config: RouteConfig,
     events: Events,
-    notes: mpsc::Receiver<Note>,
+    notes: mpsc::Receiver<Event>,
     running: Option<(JoinHandle<()>, CancellationToken)>,
 }
 

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 
 pub use super::cloud::{Cloud, Reply, Verb, address, ensured, refusal};
-use crate::cluster::events::{Events, Note};
+use crate::cluster::events::{Event, Events};
 use crate::cluster::gate::Gate;
 use crate::cluster::nodes::Nodes;
 use crate::cluster::patch::ServiceWriter;
@@ -136,7 +136,7 @@ pub struct World {
     /// What readiness says.
     pub health: Health,
     events: Events,
-    notes: mpsc::Receiver<Note>,
+    notes: mpsc::Receiver<Event>,
 }
 
 impl World {
@@ -218,7 +218,7 @@ impl World {
     }
 
     /// The events since this was last asked.
-    pub fn notes(&mut self) -> Vec<Note> {
+    pub fn notes(&mut self) -> Vec<Event> {
         std::iter::from_fn(|| self.notes.try_recv().ok()).collect()
     }
 

@@ -3,7 +3,7 @@ use serde_json::json;
 
 use super::fixtures::{Reply, Verb, World, finished, key, node, provider, refusal, service, with};
 use super::{SECOND, pass, settle, start, until};
-use crate::cluster::events::Grade;
+use crate::cluster::events::EventType;
 use crate::controllers::service::Duration;
 use crate::model::provider_info::ProviderInfo;
 use crate::model::service::Condition;
@@ -104,7 +104,7 @@ async fn the_same_reason_is_told_once_and_again_after_it_was_mended() {
         world
             .notes()
             .into_iter()
-            .filter(|it| it.grade == Grade::Warning && it.reason == events::SYNC_LOAD_BALANCER_FAILED)
+            .filter(|it| it.event_type == EventType::Warning && it.reason == events::SYNC_LOAD_BALANCER_FAILED)
             .count()
     };
     assert_eq!(warnings(&mut world), 2, "one for each reason");
@@ -278,7 +278,7 @@ async fn an_answer_of_a_provider_that_has_gone_since_is_written_when_it_is_back(
     pass(10 * SECOND).await;
     assert_eq!(world.cloud.count(Verb::Ensure), 1, "the answer counts");
     let told = world.notes();
-    assert!(told.iter().all(|note| note.grade == Grade::Normal), "{told:?}");
+    assert!(told.iter().all(|note| note.event_type == EventType::Normal), "{told:?}");
     assert_eq!(told.iter().filter(|note| note.reason == events::ENSURED_LOAD_BALANCER).count(), 1);
     running.stop().await;
 }
@@ -293,6 +293,6 @@ async fn a_lost_connection_is_no_fault_of_the_service_and_is_retried_without_an_
     assert_eq!(condition(&world, "a"), None);
     until("a is done", || world.is_done("a")).await;
     let told = world.notes();
-    assert!(told.iter().all(|note| note.grade == Grade::Normal), "{told:?}");
+    assert!(told.iter().all(|note| note.event_type == EventType::Normal), "{told:?}");
     running.stop().await;
 }

@@ -13,7 +13,7 @@ use super::leader_election::Leading;
 use super::state_guard::guard;
 use super::supervisor::{Ended, Supervisor};
 use super::{LAST_EVENTS, Parts};
-use crate::cluster::events::{Events, Grade, Note, Subject};
+use crate::cluster::events::{Event, EventType, Events, Subject};
 use crate::cluster::gate::Gate;
 use crate::cluster::state::accepted::Accepted;
 use crate::cluster::state::mirror::Mirror;
@@ -40,11 +40,11 @@ use controllers::Running;
 const PAUSE: Duration = Duration::from_secs(1);
 /// The first pause and the longest between terms that a provider refuses, or that end because another leader wrote the state.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(1));
-/// The concern's name in `/readyz`.
+/// The check's name in `/readyz`.
 const LEAD: &str = "provider-lead";
 
 /// Serves one term after another.
-pub(super) struct Tenures {
+pub(super) struct Terms {
     parts: Parts,
     wires: Wires,
     records: Records,
@@ -56,7 +56,7 @@ pub(super) struct Tenures {
 }
 
 /// Starts the tasks of a term, which stop with the token.
-type Start = fn(&Tenures, TermStore, TermReports, &CancellationToken) -> Running;
+type Start = fn(&Terms, TermStore, TermReports, &CancellationToken) -> Running;
 
 /// What terms are connected to.
 pub(super) struct Wires {
@@ -104,7 +104,7 @@ struct Between {
     failures: Failures,
 }
 
-impl Tenures {
+impl Terms {
     pub(super) fn new(parts: Parts, wires: Wires) -> Self {
         let gate = Gate::new(wires.term.subscribe(), wires.handle.state()).while_present(parts.clients.presence.clone());
         let (start, farewells): (Start, _) = (Self::controllers, TaskTracker::new());
@@ -122,7 +122,7 @@ impl Tenures {
                 gained = leading.wait_for(Option::is_some) => gained.ok().and_then(|leading| leading.clone()),
             };
             let Some(gained) = gained else { return };
-            let end = self.tenure(&gained, &mut leading, &mut between, shutdown).await;
+            let end = self.one_term(&gained, &mut leading, &mut between, shutdown).await;
             if let End::Broken(ended) = &end {
                 self.rest(ended, &mut between.failures, leading.clone(), shutdown).await;
                 continue;
@@ -188,11 +188,11 @@ impl Tenures {
         self.parts.health.set(LEAD, Check::Warning(message.clone()));
         if let Some(subject) = subject {
             let reason = names::events::LEAD_REFUSED.to_owned();
-            self.wires.events.publish(Note { subject, grade: Grade::Warning, reason, message });
+            self.wires.events.publish(Event { subject, event_type: EventType::Warning, reason, message });
         }
     }
 
-    async fn tenure(
+    async fn one_term(
         &self,
         gained: &Leading,
         leading: &mut watch::Receiver<Option<Leading>>,

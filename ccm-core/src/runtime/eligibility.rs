@@ -11,17 +11,17 @@ use crate::provider::{ProviderState, StateReceiver};
 use crate::telemetry::health::{Check, Health};
 
 /// The check's name in `/readyz`.
-pub const CONCERN: &str = "provider";
+pub const CHECK: &str = "provider";
 
 /// Watches the state of the provider.
-pub struct Candidacy {
+pub struct Eligibility {
     provider: StateReceiver,
     grace: Duration,
     health: Health,
     metrics: ProviderMetrics,
 }
 
-impl Candidacy {
+impl Eligibility {
     /// Watches `provider`; `grace` is `--provider-grace`.
     pub fn new(provider: StateReceiver, grace: Duration, health: Health, metrics: ProviderMetrics) -> Self {
         Self { provider, grace, health, metrics }
@@ -60,7 +60,7 @@ impl Candidacy {
         let check = check(&self.provider.borrow_and_update());
         let ready = check == Check::Ok;
         self.metrics.ready.set(i64::from(ready));
-        self.health.set(CONCERN, check);
+        self.health.set(CHECK, check);
         ready
     }
 }
@@ -104,8 +104,8 @@ mod tests {
     async fn start() -> (watch::Sender<ProviderState>, watch::Receiver<bool>) {
         let provider = watch::Sender::new(ProviderState::Ready(Arc::new(ProviderInfo::default())));
         let (candidate, mut leads) = watch::channel(false);
-        let candidacy = Candidacy::new(provider.subscribe(), GRACE, Health::default(), ProviderMetrics::unregistered());
-        tokio::spawn(candidacy.run(candidate));
+        let eligibility = Eligibility::new(provider.subscribe(), GRACE, Health::default(), ProviderMetrics::unregistered());
+        tokio::spawn(eligibility.run(candidate));
         leads.wait_for(|leads| *leads).await.unwrap();
         (provider, leads)
     }
@@ -147,14 +147,16 @@ mod tests {
         let provider = watch::Sender::new(ProviderState::Ready(Arc::default()));
         let (candidate, mut leads) = watch::channel(false);
         let health = Health::default();
-        tokio::spawn(Candidacy::new(provider.subscribe(), GRACE, health.clone(), ProviderMetrics::unregistered()).run(candidate));
+        tokio::spawn(
+            Eligibility::new(provider.subscribe(), GRACE, health.clone(), ProviderMetrics::unregistered()).run(candidate),
+        );
         leads.wait_for(|leads| *leads).await.unwrap();
         let (message, since) = ("no handshake; restart the provider".to_owned(), std::time::Instant::now());
         provider.send_replace(ProviderState::Unconfirmed { info: Arc::default(), since, message: message.clone() });
         let unconfirmed = Instant::now();
         leads.wait_for(|leads| !leads).await.unwrap();
         assert_eq!(unconfirmed.elapsed(), GRACE);
-        assert_eq!(health.checks()[CONCERN], Check::Failed(message));
+        assert_eq!(health.checks()[CHECK], Check::Failed(message));
     }
 
     #[tokio::test(start_paused = true)]

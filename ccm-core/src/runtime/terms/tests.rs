@@ -77,20 +77,10 @@ impl Scenario {
             Wires { handle, instances: Arc::new(batcher), rate_limit, events, term, mirror: watch::channel(None).0, resting };
         let (leading, leadings) = watch::channel(None);
         let shutdown = CancellationToken::new();
-        let (tenures, asked) = (Tenures { start, ..Tenures::new(parts, wires) }, shutdown.clone());
-        let serve = async move { tenures.serve(leadings, &asked).await };
-        let terms_task = tokio::spawn(serve);
-        Self {
-            leading,
-            resting: rests,
-            term: terms,
-            health,
-            nodes,
-            shutdown,
-            terms: terms_task,
-            session,
-            _kept: (folder, serving),
-        }
+        let (serving_terms, asked) = (Terms { start, ..Terms::new(parts, wires) }, shutdown.clone());
+        let serve = async move { serving_terms.serve(leadings, &asked).await };
+        let task = tokio::spawn(serve);
+        Self { leading, resting: rests, term: terms, health, nodes, shutdown, terms: task, session, _kept: (folder, serving) }
     }
 
     /// Gains the lease, and waits until the term has begun.
@@ -123,19 +113,19 @@ fn with(reports: TermReports, stop: &CancellationToken, spawn: impl FnOnce(&mut 
     running
 }
 
-fn controller_panics(_: &Tenures, _: TermStore, reports: TermReports, stop: &CancellationToken) -> Running {
+fn controller_panics(_: &Terms, _: TermStore, reports: TermReports, stop: &CancellationToken) -> Running {
     with(reports, stop, |it| it.tasks.spawn("cloud-node", async { panic!("injected") }))
 }
 
-fn watch_returns(_: &Tenures, _: TermStore, reports: TermReports, stop: &CancellationToken) -> Running {
+fn watch_returns(_: &Terms, _: TermStore, reports: TermReports, stop: &CancellationToken) -> Running {
     with(reports, stop, |it| it.tasks.spawn("node-watch", async {}))
 }
 
-fn writer_panics(_: &Tenures, _: TermStore, reports: TermReports, stop: &CancellationToken) -> Running {
+fn writer_panics(_: &Terms, _: TermStore, reports: TermReports, stop: &CancellationToken) -> Running {
     with(reports, stop, |it| it.writers.spawn("node-events", async { panic!("injected") }))
 }
 
-fn all_is_well(_: &Tenures, _: TermStore, reports: TermReports, stop: &CancellationToken) -> Running {
+fn all_is_well(_: &Terms, _: TermStore, reports: TermReports, stop: &CancellationToken) -> Running {
     with(reports, stop, |_| {})
 }
 
@@ -150,7 +140,7 @@ async fn whichever_task_of_a_term_ends_the_term_ends_with_it_and_the_lease_is_le
         let mut scenario = Scenario::new(start);
         scenario.leading.send_replace(Some(Leading::without_election("me")));
         scenario.gives_back().await;
-        let check = scenario.health.checks().remove(broken::CONCERN);
+        let check = scenario.health.checks().remove(broken::CHECK);
         assert!(matches!(&check, Some(Check::Warning(message)) if message.contains(words)), "{check:?}");
         // It contends again, and the term that follows ends alike.
         timeout(PATIENCE, scenario.resting.wait_for(|resting| !*resting)).await.unwrap().unwrap();
@@ -169,7 +159,7 @@ async fn a_term_whose_tasks_run_goes_on() {
     scenario.end().await;
 }
 
-fn says_much(_: &Tenures, _: TermStore, mut reports: TermReports, stop: &CancellationToken) -> Running {
+fn says_much(_: &Terms, _: TermStore, mut reports: TermReports, stop: &CancellationToken) -> Running {
     reports.health.set("node-deletion", Check::Warning("no node is deleted".to_owned()));
     reports.nodes.breakers_tripped.set(1);
     reports.runs("cloud-node");

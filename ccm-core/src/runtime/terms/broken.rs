@@ -7,14 +7,14 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use super::{Tenures, lost};
+use super::{Terms, lost};
 use crate::provider::backoff::Backoff;
 use crate::runtime::leader_election::Leading;
 use crate::runtime::supervisor::Ended;
 use crate::telemetry::health::Check;
 
 /// The concern's name in `/readyz`.
-pub(super) const CONCERN: &str = "leadership-term";
+pub(super) const CHECK: &str = "leadership-term";
 /// The first pause before this replica contends again, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(5));
 /// A term that lasted so long was a good one: the next failure is a first one.
@@ -39,7 +39,7 @@ impl Failures {
     }
 }
 
-impl Tenures {
+impl Terms {
     /// Leaves the lease to others for a pause.
     pub(super) async fn rest(
         &self,
@@ -54,7 +54,7 @@ impl Tenures {
             "the leadership term ended because {ended}. This replica gave the lease back and contends again after {words}; report the \
              panic, which is in the log"
         );
-        self.parts.health.set(CONCERN, Check::Warning(message));
+        self.parts.health.set(CHECK, Check::Warning(message));
         self.wires.resting.send_replace(true);
         let over = async {
             lost(leading).await;
@@ -67,7 +67,7 @@ impl Tenures {
     /// Withdraws the warning once a term has lasted. Never returns.
     pub(super) async fn forgets_failures(&self) -> Infallible {
         sleep(LASTING).await;
-        self.parts.health.clear(CONCERN);
+        self.parts.health.clear(CHECK);
         std::future::pending().await
     }
 }

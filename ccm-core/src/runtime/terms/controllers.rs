@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::Tenures;
+use super::Terms;
 use crate::cluster::events::Events;
 use crate::cluster::nodes::Nodes;
 use crate::cluster::patch::{NodeWriter, ServiceWriter};
@@ -54,7 +54,7 @@ impl Running {
     }
 }
 
-impl Tenures {
+impl Terms {
     /// Starts those that the flags ask for.
     pub(super) fn controllers(&self, store: TermStore, reports: TermReports, stop: &CancellationToken) -> Running {
         let mut tasks = Running::new(reports);
