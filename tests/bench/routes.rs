@@ -66,7 +66,9 @@ impl Routes {
                 report.add(clients.upstream(self.upstream).await?);
             }
         }
-        report.summary();
+        if self.pairs > 0 {
+            report.summary();
+        }
         if self.idle_minutes > 0 {
             clients.hour(self.idle_minutes).await?;
         }

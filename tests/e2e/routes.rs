@@ -78,3 +78,34 @@ async fn routes_come_and_go_with_nodes_and_those_of_others_stay() -> Result<()> 
     ensure!(others.iter().all(|other| routes.iter().any(|it| it.destination == *other && it.cluster_uid.is_none())));
     herd.end().await
 }
+
+/// What a provider may get wrong about the table or the machines.
+const LIES: [&str; 6] = ["route-empty", "route-stale-unsaid", "route-list-broken", "route-error", "not-found-all", "throttle"];
+/// Lists that the core has made under each of them.
+const LISTS: u64 = 3;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_lie_about_the_table_or_the_machines_takes_a_route_from_a_node() -> Result<()> {
+    let herd = Herd::under(10, routed).await?;
+    herd.get_pod_cidrs(&herd.names, 0).await?;
+    herd.becomes_routed().await?;
+    for lie in LIES {
+        let before = herd.provider.calls().await?.of("ListRoutes");
+        herd.provider.set_fault(lie).await?;
+        eventually(&format!("lists under {lie}"), PATIENCE, async || {
+            let routes = herd.provider.cloud().routes().await?.len();
+            ensure!(routes == 2 * herd.names.len(), "{lie} left {routes} routes");
+            let lists = herd.provider.calls().await?.of("ListRoutes") - before;
+            ensure!(lists >= LISTS, "{lists} so far");
+            Ok(())
+        })
+        .await?;
+        herd.provider.clear_faults().await?;
+        herd.is_routed().await?;
+    }
+    ensure!(herd.provider.calls().await?.of("DeleteRoutes") == 0, "a route was deleted");
+    let warned = herd.world.warnings("route_controller").await?;
+    ensure!(warned.is_empty(), "what was made twice is no error: {warned:?}");
+    herd.kubelets.count_is(herd.names.len()).await?;
+    herd.end().await
+}

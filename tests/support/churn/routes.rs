@@ -15,7 +15,7 @@ use crate::world::World;
 
 /// With routes, and times that a test can wait for. What a core that was killed has not seen go is removed within a window.
 const FLAGS: [&str; 4] = [
-    "--cluster-cidr=10.240.0.0/13,fd00:240::/32",
+    "--cluster-cidr=10.240.0.0/12,fd00:240::/32",
     "--route-reconciliation-period=3s",
     "--route-deletion-window=6s",
     "--route-deletion-fraction=1",
@@ -25,7 +25,7 @@ const LATENCY: &str = "--latency=50ms";
 /// Nodes that are there all the time.
 const STAYERS: usize = 10;
 /// Routes of others: inside the cluster's CIDRs and outside.
-const FOREIGN: [&str; 3] = ["10.247.1.0/25", "10.247.2.0/24", "192.168.0.0/24"];
+const FOREIGN: [&str; 3] = ["10.255.1.0/25", "10.255.2.0/24", "192.168.0.0/24"];
 /// Between two looks at the table.
 const LOOK: Duration = Duration::from_millis(200);
 
