@@ -9,8 +9,8 @@ use crate::news::PREFIX;
 use crate::screen::{Screen, Tone};
 use crate::stage::Stage;
 
-/// The Pods' CIDR, for ccm-core. It is of a range for tests, which no cluster uses.
-pub const CLUSTER_CIDR: &str = "198.19.0.0/16";
+/// The Pods' CIDR, for ccm-core. It is of the shared range that providers use among themselves, which clusters hardly do.
+pub const CLUSTER_CIDR: &str = "100.127.0.0/16";
 
 /// A node of the demo as it registers, with a Pod CIDR of its own.
 pub fn registration(number: usize) -> Registration {
@@ -62,5 +62,5 @@ async fn routes(stage: &Stage) -> Result<BTreeMap<String, String>> {
 }
 
 fn pod_cidr(number: usize) -> String {
-    format!("198.19.{number}.0/24")
+    format!("100.127.{number}.0/24")
 }

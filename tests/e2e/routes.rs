@@ -1,7 +1,7 @@
 //! Routes in a simulated cloud, for the Pod CIDRs of nodes on the real API server.
 use std::collections::BTreeMap;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use ccm_test_support::core::CoreSpec;
 use ccm_test_support::kubelet::has_route;
 use ccm_test_support::wait::{PATIENCE, eventually};
@@ -107,5 +107,48 @@ async fn no_lie_about_the_table_or_the_machines_takes_a_route_from_a_node() -> R
     let warned = herd.world.warnings("route_controller").await?;
     ensure!(warned.is_empty(), "what was made twice is no error: {warned:?}");
     herd.kubelets.count_is(herd.names.len()).await?;
+    herd.end().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stopped_machines_blackhole_stays_and_a_new_address_moves_the_routes() -> Result<()> {
+    let herd = Herd::between(5, |provider| provider.flag("--routes-to-addresses=true"), routed).await?;
+    let (cloud, nodes) = (herd.provider.cloud(), &herd.names);
+    // Its machines have IPv4 addresses alone, which no IPv6 route leads to.
+    for (number, name) in nodes.iter().enumerate() {
+        let [cidr, _] = cidrs(number);
+        let spec = json!({ "spec": { "podCIDR": cidr, "podCIDRs": [cidr] } });
+        herd.kubelets.merge(std::slice::from_ref(name), &spec).await?;
+    }
+    herd.becomes_routed().await?;
+    let before = herd.provider.calls().await?;
+    herd.provider.machines("stop", &nodes[..1]).await?;
+    eventually("lists with the blackhole", PATIENCE, async || {
+        let blackholes = cloud.routes().await?.into_iter().filter(|route| route.blackhole).count();
+        let lists = herd.provider.calls().await?.since(&before).of("ListRoutes");
+        ensure!(blackholes == 1 && lists >= LISTS, "{blackholes} blackholes, {lists} lists");
+        Ok(())
+    })
+    .await?;
+    let calls = herd.provider.calls().await?.since(&before);
+    ensure!(calls.of("CreateRoutes") + calls.of("DeleteRoutes") == 0, "the blackhole was not left alone: {calls:?}");
+    let routes_of_the_second = async || {
+        let routes = cloud.routes().await?.into_iter().filter(|route| route.node.as_deref() == Some(nodes[1].as_str()));
+        anyhow::Ok(routes.collect::<Vec<_>>())
+    };
+    let id = routes_of_the_second().await?.into_iter().find_map(|route| route.provider_id).context("its machine is not known")?;
+    let id = id.rsplit('/').next().unwrap_or_default();
+    // The very same machine with another address.
+    cloud.run(&["forget", &nodes[1]]).await?;
+    cloud.run(&["add", &nodes[1], "--id", id, "--address", "10.99.0.1"]).await?;
+    eventually("the routes to lead to the new address", PATIENCE, async || {
+        let routes = routes_of_the_second().await?;
+        let all = cloud.routes().await?.len();
+        ensure!(all == nodes.len(), "{all} routes");
+        ensure!(routes.iter().all(|route| route.address.as_deref() == Some("10.99.0.1")) && routes.len() == 1, "{routes:?}");
+        Ok(())
+    })
+    .await?;
+    ensure!(herd.provider.calls().await?.of("DeleteRoutes") == 0, "a route was deleted");
     herd.end().await
 }

@@ -69,6 +69,8 @@ pub struct Route {
     pub node: Option<String>,
     /// The machine that it leads to, if it can be told.
     pub provider_id: Option<String>,
+    /// The address that it leads to, unless it leads to the machine.
+    pub address: Option<String>,
     /// The UID of the cluster that it is tagged with.
     pub cluster_uid: Option<String>,
     /// Whether packets are dropped, since the machine does not run.
