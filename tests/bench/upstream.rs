@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use ccm_test_support::binaries::{Target, workspace};
 use ccm_test_support::ctl::Calls;
-use ccm_test_support::process::Process;
+use ccm_test_support::process::{Process, shown};
 use ccm_test_support::rbac;
 use ccm_test_support::world::World;
 use clap::ValueEnum;
@@ -111,7 +111,9 @@ async fn build() -> Result<PathBuf> {
 
 async fn find_go(target: &Path) -> Result<String> {
     let script = workspace().join("tests/control-plane/find-go");
-    let output = Command::new(&script).env("CARGO_TARGET_DIR", target).stderr(Stdio::inherit()).output().await?;
+    let mut command = Command::new(&script);
+    command.env("CARGO_TARGET_DIR", target);
+    let output = shown(command).await?;
     ensure!(output.status.success(), "{} ended with {}: see its messages above", script.display(), output.status);
     Ok(String::from_utf8(output.stdout)?.trim().to_owned())
 }

@@ -1,7 +1,7 @@
 //! Child processes whose output goes to a file and that never outlive their owner.
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
-use std::process::{ExitStatus, Stdio};
+use std::process::{ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
@@ -16,6 +16,11 @@ const REAP: Duration = Duration::from_secs(5);
 
 /// Whether children are in process groups of their own.
 static SHIELDED: AtomicBool = AtomicBool::new(false);
+
+/// Runs a command whose progress, on stderr, is to be seen. `Command::output` would keep that for itself.
+pub async fn shown(mut command: Command) -> std::io::Result<Output> {
+    command.stdout(Stdio::piped()).stderr(Stdio::inherit()).kill_on_drop(true).spawn()?.wait_with_output().await
+}
 
 /// From now on Ctrl-C in the terminal reaches no child: for a program that hears it itself and then stops them in order.
 /// Tests leave it as it is, since nobody would stop their children.

@@ -15,7 +15,7 @@ use tokio::process::Command;
 use tokio::sync::OnceCell;
 
 use crate::binaries::{Target, workspace};
-use crate::process::{Process, tail};
+use crate::process::{Process, shown, tail};
 use crate::wait::{PATIENCE, eventually};
 
 /// An orderly end: running calls are waited for.
@@ -162,8 +162,8 @@ async fn spawn(dir: &Path) -> Result<Process> {
 async fn python() -> Result<PathBuf> {
     let script = workspace().join("tests/python/prepare");
     let mut command = Command::new(&script);
-    command.env("CARGO_TARGET_DIR", Target::of_this_process()?.dir).stdin(Stdio::null()).stderr(Stdio::inherit());
-    let output = command.kill_on_drop(true).output().await.with_context(|| format!("cannot run {}", script.display()))?;
+    command.env("CARGO_TARGET_DIR", Target::of_this_process()?.dir).stdin(Stdio::null());
+    let output = shown(command).await.with_context(|| format!("cannot run {}", script.display()))?;
     ensure!(output.status.success(), "{} ended with {}: see its messages above", script.display(), output.status);
     Ok(PathBuf::from(String::from_utf8(output.stdout)?.trim()))
 }

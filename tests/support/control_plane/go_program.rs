@@ -11,7 +11,7 @@ use tokio::sync::OnceCell;
 
 use super::ControlPlane;
 use crate::binaries::{Target, workspace};
-use crate::process::{Process, tail};
+use crate::process::{Process, shown, tail};
 
 /// A start takes seconds; the machine may be busy compiling.
 const START: Duration = Duration::from_mins(3);
@@ -31,8 +31,8 @@ pub(super) async fn build() -> Result<&'static PathBuf> {
 async fn run_script() -> Result<PathBuf> {
     let script = workspace().join("tests/control-plane/build");
     let mut command = Command::new(&script);
-    command.env("CARGO_TARGET_DIR", Target::of_this_process()?.dir).stdin(Stdio::null()).stderr(Stdio::inherit());
-    let output = command.kill_on_drop(true).output().await.with_context(|| format!("cannot run {}", script.display()))?;
+    command.env("CARGO_TARGET_DIR", Target::of_this_process()?.dir).stdin(Stdio::null());
+    let output = shown(command).await.with_context(|| format!("cannot run {}", script.display()))?;
     ensure!(output.status.success(), "{} ended with {}: see its messages above", script.display(), output.status);
     Ok(PathBuf::from(String::from_utf8(output.stdout)?.trim()))
 }
