@@ -1,5 +1,6 @@
 //! The controllers. Each has the same stages in the same files: a driver that watches and queues, then `observe`, `decide`
 //! (pure), `act` and `status`.
+mod budget;
 pub mod node;
 pub mod node_lifecycle;
 pub mod route;

@@ -50,20 +50,6 @@ pub async fn any_is_annotated(client: &Client, annotation: &str) -> Result<bool,
 
 /// The name and the Pod CIDRs of every node, past every cache. A node that cannot be read is an error: it may have Pod CIDRs.
 pub async fn all_pod_cidrs(client: &Client) -> Result<Vec<(String, Vec<String>)>, Error> {
-    let (mut pages, mut all) = (Pages::new(client, Node::PATH), Vec::new());
-    while let Some(page) = pages.next::<wire::node::Claims>().await? {
-        for item in page.items.into_iter().flatten() {
-            match item {
-                Item::Readable(node) => {
-                    all.push((node.metadata.name, node.spec.and_then(|spec| spec.pod_cidrs).unwrap_or_default()));
-                }
-                Item::Unreadable(bare, error) => return Err(unreadable(&bare.key(), &error)),
-            }
-        }
-    }
-    Ok(all)
-}
-
-fn unreadable(name: &str, error: &str) -> Error {
-    Error::SerdeError(serde::de::Error::custom(format!("node {name} cannot be read: {error}")))
+    let claims = |node: wire::node::Claims| (node.metadata.name, node.spec.and_then(|spec| spec.pod_cidrs).unwrap_or_default());
+    pages::all(client, Node::PATH, claims).await
 }

@@ -278,6 +278,11 @@ fn signed(duration: Duration) -> SignedDuration {
 }
 
 impl State {
+    /// Whether a cloud is the accepted one; every cloud is while none was accepted.
+    pub fn accepts(&self, cloud_identity: &str) -> bool {
+        self.accepted_identity.as_deref().is_none_or(|accepted| accepted == cloud_identity)
+    }
+
     /// Begins the deletion history where there is none. Unless this is the first installation, an earlier history was lost and
     /// could have been full: the budget counts as spent for one window.
     pub fn begin_history(&mut self, first_install: bool, now: Timestamp, window: Duration) {

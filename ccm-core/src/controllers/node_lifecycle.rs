@@ -206,9 +206,7 @@ impl Lifecycle {
     /// Reads the state where it is not known, or where an operator may have released a breaker or accepted another cloud, and
     /// begins what has to be begun.
     async fn refresh_state(&mut self, nodes: &[Arc<Node>], provider: &ProviderInfo) -> Result<(), StateError> {
-        let trusted =
-            |state: &State| state.accepted_identity.as_ref().is_none_or(|accepted| *accepted == provider.cloud_identity);
-        if self.state.as_ref().is_some_and(|state| state.trips.is_empty() && trusted(state)) {
+        if self.state.as_ref().is_some_and(|state| state.trips.is_empty() && state.accepts(&provider.cloud_identity)) {
             return Ok(());
         }
         let mut state = self.store.load().await?;

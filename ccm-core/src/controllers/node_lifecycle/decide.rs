@@ -194,9 +194,8 @@ pub(super) fn decide(observed: &Observed<'_>) -> Plan {
 /// Whether the rules have nothing to judge: no machine is denied, no breaker is tripped, and the cloud is the accepted one. In
 /// a cluster at rest a tick then costs next to nothing.
 fn is_quiet(observed: &Observed<'_>, state: &State) -> bool {
-    let (memory, cloud) = (observed.memory, &observed.provider.cloud_identity);
-    let remembers = memory.evidence.is_some() || !memory.quiet_since.is_empty();
-    let is_accepted = state.accepted_identity.as_ref().is_none_or(|accepted| accepted == cloud);
+    let remembers = observed.memory.evidence.is_some() || !observed.memory.quiet_since.is_empty();
+    let is_accepted = state.accepts(&observed.provider.cloud_identity);
     observed.observations.is_empty() && state.trips.is_empty() && !remembers && is_accepted
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::trouble::{Failure, Troubles};
 use crate::cluster::patch::WriteError;
 use crate::controllers::written::{Written, version};
-use crate::model::node::{NetworkUnavailable, Node};
+use crate::model::node::Node;
 
 /// How soon a write guard that was closed is asked again.
 const GUARD: Duration = Duration::from_secs(2);
@@ -26,7 +26,8 @@ impl Conditions {
     /// What the condition of a node is to say; `None`: it stays as it is.
     pub fn want(&mut self, node: &Arc<Node>, made: Option<bool>, now: Instant) {
         let name = &node.name;
-        let made = made.filter(|made| !says(node, *made) && !self.written.is_ahead_of(name, &node.resource_version));
+        let made =
+            made.filter(|made| !node.network_unavailable.says(*made) && !self.written.is_ahead_of(name, &node.resource_version));
         match made {
             Some(made) if !self.running.contains(name) && self.troubles.not_before(name, u64::from(made), now).is_none() => {
                 self.wanted.insert(name.clone(), (Arc::clone(node), made));
@@ -77,10 +78,4 @@ impl Conditions {
     pub fn due_at(&self) -> Option<Instant> {
         self.troubles.due_at()
     }
-}
-
-/// Whether the condition says so already, by status and reason.
-fn says(node: &Node, made: bool) -> bool {
-    let expected = if made { NetworkUnavailable::RouteCreated } else { NetworkUnavailable::NoRouteCreated };
-    node.network_unavailable == expected
 }

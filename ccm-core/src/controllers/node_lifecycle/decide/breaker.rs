@@ -9,13 +9,11 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::cluster::state::{Cause, Deletion, Rule, Scope, State, Trip, within};
+use crate::controllers::budget::part_of;
 use crate::model::node::Node;
 
 /// How many nodes make a cluster whose limit is the configured one; below it the limit is 1.
 const SMALL_CLUSTER: usize = 10;
-/// A zone of so many nodes never loses all.
-const NEVER_ALL_OF: usize = 3;
-
 /// What may go within a window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Budget {
@@ -30,15 +28,7 @@ pub(crate) struct Budget {
 impl Budget {
     /// How many nodes of a zone that has so many.
     fn of_zone(&self, known: usize) -> usize {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            clippy::cast_precision_loss,
-            reason = "a part of a count"
-        )]
-        let part = (known as f64 * self.zone_fraction.clamp(0.0, 1.0)).floor() as usize;
-        let all = if known >= NEVER_ALL_OF { known - 1 } else { known };
-        part.max(1).min(all)
+        part_of(known, self.zone_fraction)
     }
 
     /// How many nodes of a cluster that has so many.

@@ -11,12 +11,10 @@ use std::time::{Duration, Instant};
 use ipnet::IpNet;
 use jiff::Timestamp;
 
+use crate::controllers::budget::part_of;
 use crate::controllers::route::claims::{Cidrs, Claims};
 use crate::controllers::route::table::Table;
 use crate::model::route::Route;
-
-/// Of so many routes never all are removed.
-const NEVER_ALL_OF: usize = 3;
 
 /// Where stale routes are looked for.
 pub(in crate::controllers::route) struct Stale<'a> {
@@ -103,15 +101,7 @@ pub(in crate::controllers::route) struct Budget {
 impl Budget {
     /// Of so many routes.
     fn of(&self, routes: usize) -> usize {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            clippy::cast_precision_loss,
-            reason = "a part of a count"
-        )]
-        let part = (routes as f64 * self.fraction.clamp(0.0, 1.0)).floor() as usize;
-        let all = if routes >= NEVER_ALL_OF { routes - 1 } else { routes };
-        part.max(1).min(all)
+        part_of(routes, self.fraction)
     }
 }
 
